@@ -1,0 +1,121 @@
+import type { AttemptRecord, ErrorClass } from '../model/history.ts'
+
+/** The one model behind CLI, HTTP and dashboard. `queue` is a name or a definition. */
+export interface Admin {
+  stats(queue: QueueRef): Promise<QueueStats>
+  pause(queue: QueueRef): Promise<void>
+  resume(queue: QueueRef): Promise<void>
+  readonly messages: {
+    /** Ready, scheduled, in flight or dead; null when there is none. */
+    get(queue: QueueRef, id: string): Promise<MessageView | null>
+    /** Removes a message that is not dead yet; a run in flight is told by its signal. False when there was none. */
+    cancel(queue: QueueRef, id: string): Promise<boolean>
+  }
+  readonly deadLetters: {
+    list(queue: QueueRef, options?: DeadLetterListOptions): Promise<DeadLetterPage>
+    show(queue: QueueRef, id: string): Promise<DeadLetterView | null>
+    redrive(queue: QueueRef, what: RedriveSelection): Promise<RedriveResult>
+    discard(queue: QueueRef, what: DiscardSelection): Promise<DiscardResult>
+    audit(queue: QueueRef, options?: { readonly limit?: number }): Promise<readonly AuditView[]>
+  }
+}
+
+export type QueueRef = string | { readonly name: string }
+
+export interface QueueStats {
+  readonly queue: string
+  readonly owner: string
+  readonly depth: number | undefined
+  readonly inFlight: number | undefined
+  readonly scheduled: number | undefined
+  readonly dead: number | undefined
+  /** Age of the oldest ready message in ms. */
+  readonly ageMs: number | undefined
+  readonly paused: boolean
+  readonly capacity: number | 'unbounded'
+}
+
+export interface MessageView {
+  readonly id: string
+  readonly queue: string
+  readonly state: 'ready' | 'scheduled' | 'in flight' | 'dead'
+  readonly payload: unknown
+  readonly headers: Readonly<Record<string, string>>
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly priority: number
+  readonly sentAt: number
+  readonly readyAt: number | undefined
+  readonly attempts: readonly AttemptRecord[]
+}
+
+export interface DeadLetterListOptions {
+  readonly errorClass?: ErrorClass
+  /** 1 to 500. Default 50. */
+  readonly limit?: number
+  readonly cursor?: string | null
+}
+
+export interface DeadLetterPage {
+  readonly items: readonly DeadLetterView[]
+  readonly cursor: string | null
+}
+
+export interface DeadLetterView {
+  readonly id: string
+  readonly queue: string
+  /** Decoded, not validated: it may be what made the message die. */
+  readonly payload: unknown
+  readonly headers: Readonly<Record<string, string>>
+  readonly idempotencyKey: string
+  readonly errorClass: ErrorClass
+  readonly reason: string
+  readonly attempts: readonly AttemptRecord[]
+  readonly owner: string
+  readonly sentAt: number
+  readonly deadAt: number
+  readonly redrives: number
+}
+
+export type RedriveSelection = (
+  | { readonly ids: readonly string[] }
+  | { readonly filter: { readonly errorClass?: ErrorClass; readonly deadBefore?: number } }
+) & {
+  readonly dryRun?: boolean
+  /** At most this many a second; default as fast as the store allows. */
+  readonly ratePerSecond?: number
+  /** Also what is older than the inbox remembers: its effect may happen a second time. */
+  readonly force?: boolean
+  readonly actor?: string
+  readonly reason?: string
+  readonly signal?: AbortSignal
+  /** Called after each step. */
+  readonly onProgress?: (progress: RedriveResult) => void
+}
+
+export interface RedriveResult {
+  readonly matched: number
+  readonly moved: number
+  readonly notFound: readonly string[]
+}
+
+export interface DiscardSelection {
+  readonly ids: readonly string[]
+  /** Kept in the audit log. */
+  readonly reason: string
+  readonly actor?: string
+}
+
+export interface DiscardResult {
+  readonly discarded: number
+  readonly notFound: readonly string[]
+}
+
+export interface AuditView {
+  readonly at: number
+  readonly act: 'redrive' | 'discard'
+  readonly queue: string
+  readonly messageId: string
+  readonly actor: string
+  readonly reason: string
+}

@@ -1,0 +1,8 @@
+export type * from './admin/admin.ts'
+export type * from './runtime/app.ts'
+export type * from './runtime/create.ts'
+export type * from './runtime/message.ts'
+export type * from './runtime/queue.ts'
+export type * from './runtime/send.ts'
+export * from './model/errors.ts'
+export type { Clock } from './model/clock.ts'

@@ -1,0 +1,64 @@
+import type { Envelope } from './envelope.ts'
+import type { Fault } from './fault.ts'
+import type { AttemptHistory, AttemptRecord, ErrorClass } from './history.ts'
+
+/** One handing-out of a message to one worker. */
+export interface Delivery {
+  readonly envelope: Envelope
+  /** Epoch ms by the store's clock, when the message was stored. */
+  readonly sentAt: number
+  /** Times this message was handed out, this one included; undefined where the backend does not say. */
+  readonly deliveries: number | undefined
+  /** Attempts that count so far, and what is remembered of them. */
+  readonly history: AttemptHistory
+  /** Its last holder died with it: run it alone. Such deliveries come one to a batch. */
+  readonly alone: boolean
+  /** Grows with each handing out; checked in the effect's transaction. Undefined where there is no such thing. */
+  readonly fence: bigint | undefined
+  readonly claim: Claim
+  /** Where order holds: a partition, a message group. Undefined where the backend has none. */
+  readonly lane: string | undefined
+  /** Position within the lane, for backends that commit positions. */
+  readonly position: bigint | undefined
+  /** Opaque to all but the transport that made it. */
+  readonly receipt: unknown
+}
+
+/** Why a delivery is ours. */
+export interface Claim {
+  /** Epoch ms by the caller's clock, a hint; undefined for sessions and assignments. */
+  readonly expiresAt: number | undefined
+  /** Fires while there is still time to settle: a planned rebalance, a closing channel. */
+  readonly ending: AbortSignal
+  /** Fires when the delivery is no longer ours, whatever the cause. Lease stores fire it from `renew` and `close`. */
+  readonly lost: AbortSignal
+}
+
+/** The three ends of a delivery. */
+export type Settlement =
+  | { readonly as: 'acked'; readonly delivery: Delivery }
+  | {
+      readonly as: 'released'
+      readonly delivery: Delivery
+      readonly delayMs: number
+      /** Whether this run counts against `retry.attempts`. */
+      readonly counted: boolean
+      readonly attempt?: AttemptRecord
+    }
+  | {
+      readonly as: 'dead'
+      readonly delivery: Delivery
+      readonly reason: string
+      readonly errorClass: ErrorClass
+      /** The last failure; absent when the history already holds it (three crashes). */
+      readonly attempt?: AttemptRecord
+    }
+
+/** A duplicate answers the first message's id. */
+export type Sent =
+  | { readonly ok: true; readonly id: string; readonly duplicate: boolean }
+  | { readonly ok: false; readonly fault: Fault }
+
+export type Settled = { readonly ok: true } | { readonly ok: false; readonly fault: Fault }
+
+export const settled: Settled = { ok: true }

@@ -1,0 +1,141 @@
+/** Options common to all errors of Millrace. */
+export interface ErrorDetails {
+  readonly cause?: unknown
+  readonly retryable?: boolean
+  /** Structured facts: queue, messageId, attempt, … Never a payload, never a secret. */
+  readonly fields?: Readonly<Record<string, unknown>>
+}
+
+/** Every code, once. docs/errors.md has a section for each. */
+export type ErrorCode =
+  | 'MILLRACE_INVALID_OPTIONS'
+  | 'MILLRACE_UNKNOWN_QUEUE'
+  | 'MILLRACE_INVALID_PAYLOAD'
+  | 'MILLRACE_UNSERIALIZABLE_PAYLOAD'
+  | 'MILLRACE_PAYLOAD_TOO_LARGE'
+  | 'MILLRACE_IDEMPOTENCY_CONFLICT'
+  | 'MILLRACE_QUEUE_FULL'
+  | 'MILLRACE_OUTCOME_UNKNOWN'
+  | 'MILLRACE_UNAVAILABLE'
+  | 'MILLRACE_DENIED'
+  | 'MILLRACE_BACKEND_FAULT'
+  | 'MILLRACE_FOREIGN_TRANSACTION'
+  | 'MILLRACE_INBOX_REQUIRED'
+  | 'MILLRACE_TX_ONCE'
+  | 'MILLRACE_TX_ASYNC'
+  | 'MILLRACE_CONTEXT_CLOSED'
+  | 'MILLRACE_LEASE_LOST'
+  | 'MILLRACE_HANDLER_TIMEOUT'
+  | 'MILLRACE_SHUTTING_DOWN'
+  | 'MILLRACE_WORKER_LOST'
+  | 'MILLRACE_CLOSED'
+  | 'MILLRACE_SCHEMA_OUTDATED'
+  | 'MILLRACE_SCHEMA_TOO_NEW'
+  | 'MILLRACE_MISSING_CLIENT'
+  | 'MILLRACE_UNSUPPORTED_NODE'
+  | 'MILLRACE_TRANSIENT'
+  | 'MILLRACE_PERMANENT'
+  | 'MILLRACE_THROTTLED'
+  | 'MILLRACE_HTTP_STATUS'
+  | 'MILLRACE_ADDRESS_REFUSED'
+  | 'MILLRACE_CONFIG'
+  | 'MILLRACE_REDRIVE_TOO_OLD'
+  | 'MILLRACE_DISK_FULL'
+
+/** Base of all errors of Millrace. Guard by `code` (two copies of a package happen), not by instanceof. */
+export class MillraceError extends Error {
+  readonly code: ErrorCode
+  readonly retryable: boolean
+  readonly fields: Readonly<Record<string, unknown>>
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.name = new.target.name
+    this.code = code
+    this.retryable = details.retryable ?? false
+    this.fields = details.fields ?? {}
+  }
+
+  /** Where the code is explained. */
+  get docs(): string {
+    return `docs/errors.md#${this.code.toLowerCase()}`
+  }
+
+  toJSON(): Record<string, unknown> {
+    return {
+      ...this.fields,
+      name: this.name,
+      code: this.code,
+      message: this.message,
+      retryable: this.retryable,
+      docs: this.docs,
+    }
+  }
+}
+
+/** True for an error of Millrace with this code, also from another copy of the package. */
+export function hasCode(error: unknown, code: ErrorCode): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === code
+}
+
+/** Options were wrong; `problems` has every one of them. */
+export class OptionsError extends MillraceError {
+  readonly problems: readonly string[]
+  constructor(what: string, problems: readonly string[]) {
+    super('MILLRACE_INVALID_OPTIONS', `${what}: ${problems.join('; ')}`, { fields: { problems } })
+    this.problems = problems
+  }
+}
+
+/** The queue holds as many messages as its capacity allows. Nothing was stored. */
+export class QueueFullError extends MillraceError {
+  /** When to try again, in ms, from the measured drain rate. */
+  readonly retryAfterMs: number
+  constructor(queue: string, maxDepth: number, retryAfterMs: number) {
+    super(
+      'MILLRACE_QUEUE_FULL',
+      `queue "${queue}" is full: ${maxDepth} messages wait or are in flight; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
+      { retryable: true, fields: { queue, maxDepth, retryAfterMs } },
+    )
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** The encoded payload is larger than the transport takes. Nothing was stored. */
+export class PayloadTooLargeError extends MillraceError {
+  constructor(queue: string, bytes: number, maxBytes: number) {
+    super(
+      'MILLRACE_PAYLOAD_TOO_LARGE',
+      `payload for queue "${queue}" has ${bytes} bytes, the transport takes ${maxBytes}; ` +
+        'keep the body elsewhere and send a reference (the claim check pattern)',
+      { fields: { queue, bytes, maxBytes } },
+    )
+  }
+}
+
+/** Thrown by a handler: may succeed later; a counted retry. */
+export class TransientError extends MillraceError {
+  /** Replaces the backoff, capped at `retry.maxMs`. */
+  readonly delayMs: number | undefined
+  constructor(message: string, details: { cause?: unknown; delayMs?: number } = {}) {
+    super('MILLRACE_TRANSIENT', message, { cause: details.cause, retryable: true })
+    this.delayMs = details.delayMs
+  }
+}
+
+/** Thrown by a handler: will never succeed; to the dead letters at once. */
+export class PermanentError extends MillraceError {
+  constructor(message: string, details: { cause?: unknown } = {}) {
+    super('MILLRACE_PERMANENT', message, { cause: details.cause })
+  }
+}
+
+/** Thrown by a handler: the other side asked to wait; no attempt is spent. */
+export class ThrottledError extends MillraceError {
+  /** Undefined: the other side did not say for how long. */
+  readonly retryAfterMs: number | undefined
+  constructor(message: string, details: { cause?: unknown; retryAfterMs?: number } = {}) {
+    super('MILLRACE_THROTTLED', message, { cause: details.cause, retryable: true })
+    this.retryAfterMs = details.retryAfterMs
+  }
+}

@@ -1,0 +1,59 @@
+import type { Admin } from '../admin/admin.ts'
+import type { Handler } from './message.ts'
+import type { QueueDefinition } from './queue.ts'
+import type { SendOptions, SendResult } from './send.ts'
+
+/** Queues, workers and their administration over one transport. Made by `createMillrace`. */
+export interface App<Tx = unknown> {
+  readonly queues: readonly QueueDefinition<never, unknown>[]
+  /** Stores one message; resolves when the backend confirmed it. Works before `start`. */
+  send<In, Out>(queue: QueueDefinition<In, Out>, payload: In, options?: SendOptions): Promise<SendResult>
+  /** Stores all or none on memory and SQL; results in the order of the payloads. */
+  sendBatch<In, Out>(
+    queue: QueueDefinition<In, Out>,
+    payloads: readonly In[],
+    options?: Omit<SendOptions, 'id'>,
+  ): Promise<readonly SendResult[]>
+  /** Registers the handler of a queue; it runs from `start` on. */
+  work<In, Out>(
+    queue: QueueDefinition<In, Out>,
+    handler: Handler<Out, Tx>,
+    options?: WorkOptions,
+  ): void
+  start(): Promise<void>
+  /** Drains until `timeoutMs`, then aborts and releases uncounted. Always settles, whatever the backend does. */
+  close(options?: CloseOptions): Promise<void>
+  health(): Promise<Health>
+  readonly admin: Admin
+  /** Counters since the start, per queue. */
+  counters(): Readonly<Record<string, QueueCounters>>
+}
+
+export interface WorkOptions {
+  /** Runs side by side in this process, 1 to 10,000. Default 10. */
+  readonly concurrency?: number
+}
+
+export interface CloseOptions {
+  /** How long running handlers may go on, in ms. Default 30,000. */
+  readonly timeoutMs?: number
+}
+
+export interface Health {
+  readonly ok: boolean
+  /** One sentence for each thing that is wrong; empty when ok. */
+  readonly reasons: readonly string[]
+}
+
+export interface QueueCounters {
+  readonly sent: number
+  readonly started: number
+  readonly acked: number
+  readonly released: number
+  readonly dead: number
+  /** Deliveries whose key the inbox knew: acked without calling the handler. */
+  readonly duplicates: number
+  /** Runs that went on after their timeout; now. */
+  readonly abandoned: number
+  readonly lost: number
+}

@@ -1,0 +1,27 @@
+import type { Clock } from '../model/clock.ts'
+import type { Logger } from '../model/logger.ts'
+import type { DeadLetterView } from '../admin/admin.ts'
+import type { InboxConnector } from '../inbox/inbox.ts'
+import type { OutboxConnector } from '../outbox/outbox.ts'
+import type { Connector } from '../transport/transport.ts'
+import type { QueueDefinition } from './queue.ts'
+
+/** What `createMillrace` takes, and the shape of a config file's default export (see `defineConfig`). */
+export interface MillraceOptions<Tx = unknown> {
+  readonly transport: Connector
+  readonly queues: readonly QueueDefinition<never, unknown>[]
+  readonly inbox?: InboxConnector<Tx>
+  readonly outbox?: OutboxConnector
+  /** `auto` brings schemas up to date at start-up; `check` refuses an outdated one. Default `auto`. */
+  readonly migrate?: 'auto' | 'check'
+  /** Close on SIGTERM and SIGINT; a second signal aborts at once. Default false. */
+  readonly signals?: boolean
+  /** Default: the machine's. */
+  readonly clock?: Clock
+  /** 0 <= n < 1. Default: Math.random. */
+  readonly random?: () => number
+  /** Default: warnings and errors to the console. */
+  readonly logger?: Logger
+  /** Called at once for each message that dies; its own failure is logged and changes nothing. */
+  readonly onDeadLetter?: (deadLetter: DeadLetterView) => unknown
+}

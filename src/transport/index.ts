@@ -1,0 +1,2 @@
+export type * from './traits.ts'
+export type * from './transport.ts'

@@ -1,0 +1,36 @@
+/** What a backend does by itself. Facts are traits, abilities are optional members of the transport. */
+export interface Traits {
+  /** `upTo`: only a position can be committed. */
+  readonly settles: 'each' | 'upTo'
+  readonly claim:
+    | { readonly kind: 'lease'; readonly maxMs: number }
+    | { readonly kind: 'session' }
+    | { readonly kind: 'assignment' }
+  readonly release: 'delayed' | 'immediate' | 'none'
+  readonly uncountedRelease: boolean
+  readonly counts: 'deliveries' | 'redelivered' | 'none'
+  /** Attempts are stored with the message; elsewhere a layer carries them in a header. */
+  readonly keepsHistory: boolean
+  /** A vanished holder is counted and its messages come back alone. */
+  readonly countsCrashes: boolean
+  readonly order: 'none' | 'perKey' | 'perQueue'
+  readonly delay: { readonly maxMs: number } | 'none'
+  /** `any`: keys with any window; a number: the backend's own fixed window. */
+  readonly dedupe: { readonly windowMs: number | 'any' } | 'none'
+  readonly deadLetters: 'native' | 'none'
+  /** How many levels; 1 means none. */
+  readonly priorities: number
+  /** `exact`: send answers `full` at the limit; `sampled`: the runtime counts from `browse.gauge`. */
+  readonly capacity: 'exact' | 'sampled'
+  /** A batch sent with `atomic` is stored whole or not at all. */
+  readonly atomicBatch: boolean
+  /** Whose clock decides due times and leases. */
+  readonly clock: 'caller' | 'server'
+  readonly durability: 'process' | 'disk' | 'replicated'
+  readonly limits: {
+    readonly bodyBytes: number
+    readonly sendBatch: number
+    readonly receiveBatch: number
+    readonly settleBatch: number
+  }
+}

@@ -1,0 +1,185 @@
+import type { Clock } from '../model/clock.ts'
+import type { DeadLetter } from '../model/dead-letter.ts'
+import type { Delivery, Sent, Settled, Settlement } from '../model/delivery.ts'
+import type { Envelope } from '../model/envelope.ts'
+import type { Fault } from '../model/fault.ts'
+import type { AttemptHistory, ErrorClass } from '../model/history.ts'
+import type { Logger } from '../model/logger.ts'
+import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { Traits } from './traits.ts'
+
+/** Knows how to reach one backend. `postgres({ pool })` returns one; opening it is the runtime's business. */
+export interface Connector {
+  readonly name: string
+  connect(context: ConnectContext): Promise<Transport>
+}
+
+export interface ConnectContext {
+  /** Ends the attempt to connect, and only that. */
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  readonly random: () => number
+  readonly logger: Logger
+  /** `auto` brings the schema up to date; `check` refuses an outdated one. Both refuse a newer one. */
+  readonly migrate: 'auto' | 'check'
+}
+
+/** A live connection. Batches in, one outcome per item out, no retries inside. */
+export interface Transport {
+  readonly name: string
+  /** What this server, at this version, does by itself. Read once at connect; never changes after. */
+  readonly traits: Traits
+  /** Same value, same database: effects and acks can commit together. Undefined outside databases. */
+  readonly databaseId: string | undefined
+  /** Never rejects for one bad item; rejects when the backend is away (see `diagnose`). */
+  send(queue: string, batch: readonly Envelope[], options: SendOptions): Promise<readonly Sent[]>
+  subscribe(queue: string, options: SubscribeOptions): Promise<Subscription>
+  /** Names the fault behind an error that this transport threw. */
+  diagnose(error: unknown): Fault
+  /** Idempotent, bounded in time, safe while calls are blocked: they reject or answer empty. */
+  close(): Promise<void>
+
+  readonly topology: Topology
+  readonly browse?: Browse
+  readonly shelf?: Shelf
+  /**
+   * Our acts inside the caller's open transaction, or undefined when `tx` is none of ours (another kind of client,
+   * another database). Answers at once where the client is synchronous (SQLite).
+   */
+  readonly transaction?: (tx: unknown) => MaybePromise<Transaction | undefined>
+}
+
+export interface SendOptions {
+  readonly signal: AbortSignal
+  /** Store all or nothing: when one item cannot be stored, none is, and each other one answers that fault's code
+   * with outcome `notApplied` (traits.atomicBatch). */
+  readonly atomic?: boolean
+}
+
+/** One consumer's view of one queue. Always pulled: a pushing backend fills a buffer no larger than maxInFlight. */
+export interface Subscription {
+  /** Answers as soon as there is something, or empty after `waitMs` or on abort. A paused queue answers empty. */
+  receive(options: ReceiveOptions): Promise<readonly Delivery[]>
+  /** Ok means that the backend confirmed it; `lost` that the delivery is no longer ours. */
+  settle(batch: readonly Settlement[]): Promise<readonly Settled[]>
+  /** Sets the leases of exactly these deliveries to `leaseMs` from now; a lost one also fires its `claim.lost`. */
+  readonly renew?: (batch: readonly Delivery[], leaseMs: number) => Promise<readonly Settled[]>
+  resize(maxInFlight: number): void
+  /** Releases what is unsettled, uncounted, and fires `claim.lost` before others can receive it. Idempotent. */
+  close(): Promise<void>
+}
+
+export interface SubscribeOptions {
+  readonly group: string
+  readonly leaseMs: number
+  readonly maxInFlight: number
+}
+
+export interface ReceiveOptions {
+  /** At least 1. Fewer is normal. */
+  readonly max: number
+  /** 0 asks once. */
+  readonly waitMs: number
+  readonly signal: AbortSignal
+}
+
+/** What a queue needs from its backend. */
+export interface QueueSpec {
+  readonly name: string
+  readonly owner: string
+  /** Ready, scheduled and in flight together; undefined: unbounded. */
+  readonly maxDepth: number | undefined
+}
+
+export interface Topology {
+  /** Makes what is missing and updates the spec; harmless when repeated or raced. */
+  ensure(queues: readonly QueueSpec[], signal: AbortSignal): Promise<void>
+}
+
+/** Our acts inside a caller's transaction; they commit or vanish with it. */
+export interface Transaction {
+  send(queue: string, batch: readonly Envelope[]): MaybePromise<readonly Sent[]>
+  /** Acks these deliveries if their leases still hold by the backend's clock at this moment, else `lost`. */
+  ack(queue: string, batch: readonly Delivery[]): MaybePromise<readonly Settled[]>
+}
+
+/** Numbers of one queue; undefined means that the backend cannot say, which is not zero. */
+export interface Gauge {
+  readonly depth: number | undefined
+  readonly scheduled: number | undefined
+  readonly inFlight: number | undefined
+  readonly dead: number | undefined
+  /** Age of the oldest ready message in ms; 0 when there is none. */
+  readonly ageMs: number | undefined
+  readonly paused: boolean
+}
+
+export interface StoredMessage {
+  readonly envelope: Envelope
+  readonly state: 'ready' | 'scheduled' | 'in flight'
+  readonly sentAt: number
+  readonly readyAt: number
+  readonly history: AttemptHistory
+}
+
+export interface Browse {
+  gauge(queue: string): Promise<Gauge>
+  /** Ready, scheduled or in flight; undefined when it is none of these. */
+  get(queue: string, id: string): Promise<StoredMessage | undefined>
+  /** Removes it, whatever its state; a run in flight loses its claim. False when there is none. */
+  cancel(queue: string, id: string): Promise<boolean>
+  /** Remembered across restarts and seen by all workers. */
+  setPaused(queue: string, paused: boolean): Promise<void>
+  /** Removes all ready and scheduled messages; answers how many. */
+  purge(queue: string): Promise<number>
+}
+
+/** Dead letters that can be listed, fetched and removed by id without being consumed. */
+export interface Shelf {
+  list(queue: string, options: ShelfListOptions): Promise<ShelfPage>
+  get(queue: string, id: string): Promise<DeadLetter | undefined>
+  count(queue: string, filter: ShelfFilter): Promise<number>
+  /**
+   * Moves back to the queue in one step: ready at once, id, keys and payload kept, history restarted. Answers the ids
+   * that moved. Written to the audit log in the same step. Never refused for capacity.
+   */
+  redrive(queue: string, ids: readonly string[], audit: AuditNote): Promise<readonly string[]>
+  /** Removes for good, with an audit entry in the same step. Answers the ids that were there. */
+  discard(queue: string, ids: readonly string[], audit: AuditNote): Promise<readonly string[]>
+  /** Newest first. */
+  audit(queue: string, limit: number): Promise<readonly AuditEntry[]>
+}
+
+export interface ShelfFilter {
+  readonly errorClass?: ErrorClass
+  /** Dead before or at this epoch ms. */
+  readonly deadBefore?: number
+}
+
+export interface ShelfListOptions extends ShelfFilter {
+  readonly limit: number
+  /** From the page before; opaque. */
+  readonly cursor?: string
+}
+
+export interface ShelfPage {
+  /** Newest first, by `deadAt`, then id. */
+  readonly items: readonly DeadLetter[]
+  readonly cursor: string | null
+}
+
+export interface AuditNote {
+  /** Who asked: `api`, `cli`, a user's name. */
+  readonly actor: string
+  readonly reason: string
+}
+
+export interface AuditEntry extends AuditNote {
+  readonly at: number
+  readonly act: 'redrive' | 'discard'
+  readonly queue: string
+  readonly messageId: string
+}
+
+/** Takes a transport with weaker traits, gives one with stronger traits, and says so in `traits`. */
+export type Layer = (inner: Transport) => Transport
