@@ -1,17 +1,17 @@
 import type { Admin } from '../admin/admin.ts'
 import type { Handler } from './message.ts'
-import type { QueueDefinition } from './queue.ts'
+import type { AnyQueue, QueueDefinition } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
 
 /** Queues, workers and their administration over one transport. Made by `createMillrace`. */
 export interface App<Tx = unknown> {
-  readonly queues: readonly QueueDefinition<never, unknown>[]
+  readonly queues: readonly AnyQueue[]
   /** Stores one message; resolves when the backend confirmed it. Works before `start`. */
-  send<In, Out>(queue: QueueDefinition<In, Out>, payload: In, options?: SendOptions): Promise<SendResult>
+  send<In, Out>(queue: QueueDefinition<In, Out>, payload: NoInfer<In>, options?: SendOptions): Promise<SendResult>
   /** Stores all or none on memory and SQL; results in the order of the payloads. */
   sendBatch<In, Out>(
     queue: QueueDefinition<In, Out>,
-    payloads: readonly In[],
+    payloads: readonly NoInfer<In>[],
     options?: Omit<SendOptions, 'id'>,
   ): Promise<readonly SendResult[]>
   /** Registers the handler of a queue; it runs from `start` on. */

@@ -4,12 +4,12 @@ import type { DeadLetterView } from '../admin/admin.ts'
 import type { InboxConnector } from '../inbox/inbox.ts'
 import type { OutboxConnector } from '../outbox/outbox.ts'
 import type { Connector } from '../transport/transport.ts'
-import type { QueueDefinition } from './queue.ts'
+import type { AnyQueue } from './queue.ts'
 
 /** What `createMillrace` takes, and the shape of a config file's default export (see `defineConfig`). */
 export interface MillraceOptions<Tx = unknown> {
   readonly transport: Connector
-  readonly queues: readonly QueueDefinition<never, unknown>[]
+  readonly queues: readonly AnyQueue[]
   readonly inbox?: InboxConnector<Tx>
   readonly outbox?: OutboxConnector
   /** `auto` brings schemas up to date at start-up; `check` refuses an outdated one. Default `auto`. */

@@ -30,7 +30,7 @@ export interface HandlerContext<Tx> {
   /** Joins the transaction inside `ctx.tx`, equals `app.send` elsewhere. Throws once the handler has returned. */
   send<In, Out>(
     queue: QueueDefinition<In, Out>,
-    payload: In,
+    payload: NoInfer<In>,
     options?: SendOptions,
   ): Promise<SendResult>
 }

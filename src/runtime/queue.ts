@@ -43,7 +43,8 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly name: string
   readonly owner: string
   readonly schema: StandardSchemaV1<In, Out>
-  readonly idempotencyKey: ((payload: Out) => string) | undefined
+  /** Absent: the message id. (A method, so that any queue is an `AnyQueue`.) */
+  idempotencyKey?(payload: Out): string
   readonly handlerTimeoutMs: number
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }
@@ -51,3 +52,5 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly classify: Classify | undefined
   readonly codec: Codec
 }
+
+export type AnyQueue = QueueDefinition<unknown, unknown>
