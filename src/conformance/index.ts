@@ -1,0 +1,12 @@
+export { type ConformanceOptions, conformance, type Deviation } from './conformance.ts'
+export {
+  DEFAULT_OWNER,
+  type FreshQueueOptions,
+  type Harness,
+  type MovableTime,
+  type Outage,
+  type UserTransaction,
+} from './harness.ts'
+export type { Family, Promised, Subject } from './promise.ts'
+export type { Result } from './report.ts'
+export type { Depth, Scope } from './scope.ts'
