@@ -1,0 +1,115 @@
+import { type Clock, pause } from '../model/clock.ts'
+import { MillraceError } from '../model/errors.ts'
+import type { SqliteHandle } from './executor.ts'
+import { clearError, isBusy } from './sqlite-fault.ts'
+import { inTransaction } from './sqlite-handle.ts'
+
+export interface WriteOptions {
+  /** How long to wait for the write lock, in ms. Default 30,000. */
+  readonly busyTimeoutMs?: number
+  /** 0 <= n < 1, for the jitter between two tries. */
+  readonly random?: () => number
+}
+
+export const BUSY_TIMEOUT_MS = 30_000
+const PAUSE_MIN_MS = 1
+const PAUSE_MAX_MS = 25
+
+const BEGIN = 'BEGIN IMMEDIATE'
+const COMMIT = 'COMMIT'
+const ROLLBACK = 'ROLLBACK'
+
+/**
+ * Runs `work` in one write transaction. Waits for the write lock, and for a transaction that somebody else has open on
+ * this handle, without blocking the event loop; `work` itself is synchronous, so nothing of ours is ever in between.
+ * An error rolls everything back and is thrown; a full disk as MILLRACE_DISK_FULL.
+ * @throws MILLRACE_UNAVAILABLE after `busyTimeoutMs`; the signal's reason when it fires while waiting.
+ */
+export function withWriteTransaction<T>(
+  handle: SqliteHandle,
+  clock: Clock,
+  signal: AbortSignal,
+  work: () => T,
+  options: WriteOptions = {},
+): Promise<T> {
+  return whenFree(handle, clock, signal, () => writeNow(handle, work), options)
+}
+
+/** Runs `read` as soon as no lock is in its way: even a read meets one while another process recovers the WAL. */
+export function whenFree<T>(
+  handle: SqliteHandle,
+  clock: Clock,
+  signal: AbortSignal,
+  run: () => T,
+  options: WriteOptions = {},
+): Promise<T> {
+  signal.throwIfAborted()
+  const first = attempt(handle, run)
+  if (first.free) return Promise.resolve(first.value)
+  return retry(handle, clock, signal, run, options)
+}
+
+async function retry<T>(
+  handle: SqliteHandle,
+  clock: Clock,
+  signal: AbortSignal,
+  run: () => T,
+  options: WriteOptions,
+): Promise<T> {
+  const { busyTimeoutMs = BUSY_TIMEOUT_MS, random = jitter } = options
+  const endAt = clock.now() + busyTimeoutMs
+  for (;;) {
+    const leftMs = endAt - clock.now()
+    if (leftMs <= 0) throw stillLocked(busyTimeoutMs)
+    const pauseMs = PAUSE_MIN_MS + random() * (PAUSE_MAX_MS - PAUSE_MIN_MS)
+    await pause(clock, Math.min(leftMs, pauseMs), signal)
+    signal.throwIfAborted()
+    const outcome = attempt(handle, run)
+    if (outcome.free) return outcome.value
+  }
+}
+
+type Outcome<T> = { readonly free: true; readonly value: T } | { readonly free: false }
+
+function attempt<T>(handle: SqliteHandle, run: () => T): Outcome<T> {
+  // A transaction on the handle that is not ours (a shared handle in memory) must not swallow our statements.
+  if (inTransaction(handle)) return { free: false }
+  try {
+    return { free: true, value: run() }
+  } catch (error) {
+    if (isBusy(error)) return { free: false }
+    throw clearError(error)
+  }
+}
+
+function writeNow<T>(handle: SqliteHandle, work: () => T): T {
+  handle.exec(BEGIN)
+  try {
+    const value = work()
+    handle.exec(COMMIT)
+    return value
+  } catch (error) {
+    // SQLite itself rolls back on some errors (a full disk), and then there is nothing left to do.
+    if (inTransaction(handle)) handle.exec(ROLLBACK)
+    throw error
+  }
+}
+
+function stillLocked(busyTimeoutMs: number): MillraceError {
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    `the SQLite database stayed locked for ${busyTimeoutMs} ms by another writer; nothing was stored, ` +
+      'look for a transaction that somebody left open, then try again',
+    { retryable: true, fields: { busyTimeoutMs } },
+  )
+}
+
+let state = (process.pid * 2_654_435_761) >>> 0
+
+/** Only spreads retries of several processes; seeded by the process id so that they differ. */
+function jitter(): number {
+  state ^= state << 13
+  state ^= state >>> 17
+  state ^= state << 5
+  return (state >>> 0) / 2 ** 32
+}
