@@ -1,3 +1,4 @@
+import type { Clock } from '../model/clock.ts'
 import type { Transport } from '../transport/transport.ts'
 
 /** What the author of a transport provides, so that the kit can run on it. */
@@ -36,9 +37,8 @@ export interface FreshQueueOptions {
 /** Who owns a fresh queue when nothing else was said. */
 export const DEFAULT_OWNER = 'team-conformance'
 
-export interface MovableTime {
-  /** Epoch ms. */
-  now(): number
+/** The clock that the transport was given; `virtualClock` of millrace/testing is one. */
+export interface MovableTime extends Clock {
   /** Moves time and lets everything that falls due happen. */
   advance(ms: number): Promise<void>
 }

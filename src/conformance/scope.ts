@@ -40,6 +40,10 @@ export interface Scope {
   /** 0 <= n < 1, from a seed that is printed when the test fails. */
   readonly random: () => number
   readonly never: AbortSignal
+  /** The kit's idea of the time, in epoch ms; a server's clock may differ. */
+  now(): number
+  /** The holder behind this connection is gone, as if its process had been killed. */
+  vanish(transport: Transport): Promise<void>
 }
 
 export type Depth = 'quick' | 'full'
@@ -86,7 +90,8 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
     near,
     far,
     connect,
-    random,
+    now: () => (harness.time ?? real).now(),
+    vanish: async (transport) => harness.vanish?.(transport),
     never: new AbortController().signal,
     queue: (queueOptions) => harness.freshQueue(queueOptions),
     message: (fields) => envelope(random, fields),

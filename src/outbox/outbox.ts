@@ -25,6 +25,8 @@ export interface Outbox {
 }
 
 export interface OutboxTransaction {
+  /** `add` answers at once (SQLite). */
+  readonly synchronous: boolean
   add(queue: string, batch: readonly Envelope[]): MaybePromise<readonly Sent[]>
 }
 

@@ -2,6 +2,7 @@ import type { Admin } from '../admin/admin.ts'
 import type { Handler } from './message.ts'
 import type { AnyQueue, QueueDefinition } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
+import type { BatchSendOptions } from './sender.ts'
 
 /** Queues, workers and their administration over one transport. Made by `createMillrace`. */
 export interface App<Tx = unknown> {
@@ -12,7 +13,7 @@ export interface App<Tx = unknown> {
   sendBatch<In, Out>(
     queue: QueueDefinition<In, Out>,
     payloads: readonly NoInfer<In>[],
-    options?: Omit<SendOptions, 'id'>,
+    options?: BatchSendOptions,
   ): Promise<readonly SendResult[]>
   /** Registers the handler of a queue; it runs from `start` on. */
   work<In, Out>(

@@ -24,4 +24,9 @@ export interface MillraceOptions<Tx = unknown> {
   readonly logger?: Logger
   /** Called at once for each message that dies; its own failure is logged and changes nothing. */
   readonly onDeadLetter?: (deadLetter: DeadLetterView) => unknown
+  /**
+   * How long after a message died a redrive must still find its key in the inbox, in ms; part of the inbox's needed
+   * time to live. Default 604,800,000 (7 days).
+   */
+  readonly redriveWindowMs?: number
 }

@@ -98,6 +98,8 @@ export interface Topology {
 
 /** Our acts inside a caller's transaction; they commit or vanish with it. */
 export interface Transaction {
+  /** Both members answer at once (SQLite); a send must then have happened when the call returns. */
+  readonly synchronous: boolean
   send(queue: string, batch: readonly Envelope[]): MaybePromise<readonly Sent[]>
   /** Acks these deliveries if their leases still hold by the backend's clock at this moment, else `lost`. */
   ack(queue: string, batch: readonly Delivery[]): MaybePromise<readonly Settled[]>

@@ -1,0 +1,37 @@
+import type { Clock } from '../model/clock.ts'
+import { MillraceError } from '../model/errors.ts'
+import type { Browse, Shelf, Transport } from '../transport/transport.ts'
+import type { QueueRef } from './admin.ts'
+import type { ViewedQueue } from './views.ts'
+
+/** A queue as the administration sees it. */
+export interface AdminQueue extends ViewedQueue {
+  readonly owner: string
+  readonly capacity: { readonly maxDepth: number } | 'unbounded'
+}
+
+export interface AdminContext {
+  readonly transport: Transport
+  readonly clock: Clock
+  /** @throws MILLRACE_UNKNOWN_QUEUE */
+  readonly find: (queue: QueueRef) => AdminQueue
+  /** How long the inbox remembers a key, in ms; undefined without an inbox. */
+  readonly inboxTtlMs: number | undefined
+}
+
+export function browseOf(transport: Transport): Browse {
+  if (transport.browse !== undefined) return transport.browse
+  throw cannot(transport, 'be browsed')
+}
+
+export function shelfOf(transport: Transport): Shelf {
+  if (transport.shelf !== undefined) return transport.shelf
+  throw cannot(transport, 'list dead letters')
+}
+
+function cannot(transport: Transport, what: string): MillraceError {
+  return new MillraceError(
+    'MILLRACE_BACKEND_FAULT',
+    `transport ${transport.name} cannot ${what}; use a transport or a store that can`,
+  )
+}

@@ -1,0 +1,34 @@
+import type { Admin } from './admin.ts'
+import { type AdminContext, browseOf } from './context.ts'
+import { deadLetterDesk } from './dead-letter-desk.ts'
+import { deadMessageView, messageView } from './views.ts'
+
+/** The administration of the queues of one app. */
+export function createAdmin(context: AdminContext): Admin {
+  const { transport, find } = context
+  return {
+    stats: async (ref) => {
+      const queue = find(ref)
+      const gauge = await browseOf(transport).gauge(queue.name)
+      return {
+        queue: queue.name,
+        owner: queue.owner,
+        ...gauge,
+        capacity: queue.capacity === 'unbounded' ? 'unbounded' : queue.capacity.maxDepth,
+      }
+    },
+    pause: async (ref) => browseOf(transport).setPaused(find(ref).name, true),
+    resume: async (ref) => browseOf(transport).setPaused(find(ref).name, false),
+    messages: {
+      get: async (ref, id) => {
+        const queue = find(ref)
+        const stored = await browseOf(transport).get(queue.name, id)
+        if (stored !== undefined) return messageView(queue, stored)
+        const dead = await transport.shelf?.get(queue.name, id)
+        return dead === undefined ? null : deadMessageView(queue, dead)
+      },
+      cancel: async (ref, id) => browseOf(transport).cancel(find(ref).name, id),
+    },
+    deadLetters: deadLetterDesk(context),
+  }
+}

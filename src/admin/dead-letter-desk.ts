@@ -1,0 +1,186 @@
+import { matching, type RedriveOptions, redriveIds } from '../deadletters/redrive.ts'
+import { MillraceError, OptionsError } from '../model/errors.ts'
+import { errorClasses } from '../model/history.ts'
+import type { Admin, DeadLetterListOptions, RedriveResult, RedriveSelection } from './admin.ts'
+import { type AdminContext, type AdminQueue, browseOf, shelfOf } from './context.ts'
+import { deadLetterView } from './views.ts'
+
+const LIST_DEFAULT = 50
+const LIST_MAX = 500
+/** Ids given by hand in one call. */
+const IDS_MAX = 10_000
+const DISCARD_STEP = 500
+
+/** Where a person looks at what died, and decides. */
+export function deadLetterDesk(context: AdminContext): Admin['deadLetters'] {
+  const { transport, find } = context
+  return {
+    list: async (ref, options = {}) => {
+      const queue = find(ref)
+      const page = await shelfOf(transport).list(queue.name, listOptions(queue.name, options))
+      return {
+        items: page.items.map((letter) => deadLetterView(queue, letter)),
+        cursor: page.cursor,
+      }
+    },
+    show: async (ref, id) => {
+      const queue = find(ref)
+      const letter = await shelfOf(transport).get(queue.name, id)
+      return letter === undefined ? null : deadLetterView(queue, letter)
+    },
+    redrive: async (ref, what) => redrive(context, find(ref), what),
+    discard: async (ref, what) => {
+      const queue = find(ref)
+      checkIds(`discard on queue "${queue.name}"`, what.ids)
+      if (typeof what.reason !== 'string' || what.reason.trim() === '') {
+        throw new OptionsError(`discard on queue "${queue.name}"`, [
+          'reason: expected why these are thrown away (it is kept in the audit log)',
+        ])
+      }
+      const audit = { actor: what.actor ?? 'api', reason: what.reason }
+      const gone = new Set<string>()
+      for (let i = 0; i < what.ids.length; i += DISCARD_STEP) {
+        const step = what.ids.slice(i, i + DISCARD_STEP)
+        for (const id of await shelfOf(transport).discard(queue.name, step, audit)) gone.add(id)
+      }
+      return { discarded: gone.size, notFound: what.ids.filter((id) => !gone.has(id)) }
+    },
+    audit: async (ref, options = {}) =>
+      shelfOf(transport).audit(find(ref).name, checkLimit('audit', options.limit)),
+  }
+}
+
+function listOptions(
+  queue: string,
+  options: DeadLetterListOptions,
+): Parameters<ReturnType<typeof shelfOf>['list']>[1] {
+  const { errorClass, cursor } = options
+  if (errorClass !== undefined && !errorClasses.includes(errorClass)) {
+    throw new OptionsError(`dead letters of queue "${queue}"`, [
+      `errorClass: expected one of ${errorClasses.join(', ')}, got "${String(errorClass)}"`,
+    ])
+  }
+  return {
+    limit: checkLimit(`dead letters of queue "${queue}"`, options.limit),
+    ...(errorClass === undefined ? {} : { errorClass }),
+    ...(cursor === undefined || cursor === null ? {} : { cursor }),
+  }
+}
+
+function checkLimit(what: string, limit: number = LIST_DEFAULT): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_MAX) return limit
+  throw new OptionsError(what, [`limit: expected an integer from 1 to ${LIST_MAX}, got ${limit}`])
+}
+
+function checkIds(what: string, ids: readonly string[]): void {
+  if (Array.isArray(ids) && ids.length <= IDS_MAX && ids.every((id) => typeof id === 'string')) return
+  throw new OptionsError(what, [`ids: expected at most ${IDS_MAX} message ids`])
+}
+
+async function redrive(
+  context: AdminContext,
+  queue: AdminQueue,
+  what: RedriveSelection,
+): Promise<RedriveResult> {
+  const name = `redrive on queue "${queue.name}"`
+  checkRate(name, what.ratePerSecond)
+  const chosen = 'ids' in what ? await chooseIds(context, queue, what.ids) : await chooseAll(context, queue, what.filter)
+  if (what.force !== true) refuseForgotten(context, queue, chosen.letters)
+  const ids = chosen.letters.map((letter) => letter.id)
+  if (what.dryRun === true) return { matched: ids.length, moved: 0, notFound: chosen.notFound }
+  let moved = 0
+  const progress = (): RedriveResult => ({ matched: ids.length, moved, notFound: chosen.notFound })
+  const done = await redriveIds(ids, {
+    ...redriveOptions(context, queue, what),
+    onStep: (step) => {
+      moved += step
+      what.onProgress?.(progress())
+    },
+  })
+  const went = new Set(done)
+  const interrupted = what.signal?.aborted === true
+  const vanished = interrupted || !('ids' in what) ? [] : ids.filter((id) => !went.has(id))
+  return { matched: ids.length, moved: done.length, notFound: [...chosen.notFound, ...vanished] }
+}
+
+function redriveOptions(
+  context: AdminContext,
+  queue: AdminQueue,
+  what: RedriveSelection,
+): Omit<RedriveOptions, 'onStep'> {
+  return {
+    shelf: shelfOf(context.transport),
+    queue: queue.name,
+    clock: context.clock,
+    audit: { actor: what.actor ?? 'api', reason: what.reason ?? 'redrive' },
+    ratePerSecond: what.ratePerSecond,
+    signal: what.signal,
+    room: async () => {
+      if (queue.capacity === 'unbounded') return Number.MAX_SAFE_INTEGER
+      const gauge = await browseOf(context.transport).gauge(queue.name)
+      const held = (gauge.depth ?? 0) + (gauge.scheduled ?? 0) + (gauge.inFlight ?? 0)
+      return queue.capacity.maxDepth - held
+    },
+  }
+}
+
+interface Chosen {
+  readonly letters: readonly { readonly id: string; readonly triedAt: number }[]
+  readonly notFound: readonly string[]
+}
+
+async function chooseIds(
+  context: AdminContext,
+  queue: AdminQueue,
+  ids: readonly string[],
+): Promise<Chosen> {
+  checkIds(`redrive on queue "${queue.name}"`, ids)
+  const letters: { id: string; triedAt: number }[] = []
+  const notFound: string[] = []
+  for (const id of new Set(ids)) {
+    const letter = await shelfOf(context.transport).get(queue.name, id)
+    if (letter === undefined) notFound.push(id)
+    else letters.push({ id, triedAt: letter.history.records[0]?.at ?? letter.deadAt })
+  }
+  return { letters, notFound }
+}
+
+async function chooseAll(
+  context: AdminContext,
+  queue: AdminQueue,
+  filter: { readonly errorClass?: DeadLetterListOptions['errorClass']; readonly deadBefore?: number },
+): Promise<Chosen> {
+  const { errorClass } = listOptions(
+    queue.name,
+    filter.errorClass === undefined ? {} : { errorClass: filter.errorClass },
+  )
+  const letters: { id: string; triedAt: number }[] = []
+  const selection = {
+    ...(errorClass === undefined ? {} : { errorClass }),
+    ...(filter.deadBefore === undefined ? {} : { deadBefore: filter.deadBefore }),
+  }
+  for await (const letter of matching(shelfOf(context.transport), queue.name, selection)) {
+    letters.push(letter)
+  }
+  // Oldest first: what waited longest goes first, and the queue keeps the order of sending as far as it can.
+  return { letters: letters.reverse(), notFound: [] }
+}
+
+function checkRate(what: string, rate: number | undefined): void {
+  if (rate === undefined || (Number.isFinite(rate) && rate > 0 && rate <= 1_000_000)) return
+  throw new OptionsError(what, [`ratePerSecond: expected a number above 0 and up to 1000000, got ${rate}`])
+}
+
+/** A key that the inbox may have forgotten protects no longer: the effect could happen a second time. */
+function refuseForgotten(context: AdminContext, queue: AdminQueue, letters: Chosen['letters']): void {
+  const { inboxTtlMs, clock } = context
+  if (inboxTtlMs === undefined) return
+  const old = letters.filter((letter) => clock.now() - letter.triedAt > inboxTtlMs)
+  if (old.length === 0) return
+  throw new MillraceError(
+    'MILLRACE_REDRIVE_TOO_OLD',
+    `queue "${queue.name}": ${old.length} of ${letters.length} dead letters (first ${old[0]?.id}) are older than the inbox remembers ` +
+      `(${Math.round(inboxTtlMs / 3_600_000)} h), so an effect could happen twice; nothing was moved, use force to redrive all the same`,
+    { fields: { queue: queue.name, ids: old.slice(0, 20).map((letter) => letter.id) } },
+  )
+}

@@ -1,0 +1,83 @@
+import { QueueFullError } from '../model/errors.ts'
+import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { DrainRate } from './drain-rate.ts'
+import type { AnyQueue } from './queue.ts'
+
+/**
+ * Keeps a queue within its capacity where the backend does not count exactly (traits.capacity 'sampled'): the last
+ * sampled total plus what this process sent since. Overshoot is bounded by what other processes send between two of
+ * our samples (1 s when more than half full, else 5 s).
+ */
+export interface Admission {
+  /** @throws MILLRACE_QUEUE_FULL before anything is sent. */
+  admit(messages: number): MaybePromise<void>
+}
+
+const SAMPLE_FULL_MS = 200
+const SAMPLE_NEAR_MS = 1_000
+const SAMPLE_FAR_MS = 5_000
+/** Sample again when our own sends used this share of the room that was left. */
+const ROOM_SHARE = 0.25
+
+export interface AdmissionOptions {
+  readonly queue: AnyQueue
+  readonly transport: Transport
+  readonly now: () => number
+  readonly drain: DrainRate
+}
+
+export function admission(options: AdmissionOptions): Admission {
+  const { queue, transport } = options
+  if (transport.traits.capacity === 'exact' || queue.capacity === 'unbounded') {
+    return { admit: () => undefined }
+  }
+  return sampledAdmission(queue.capacity.maxDepth, options)
+}
+
+function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admission {
+  const { queue, transport, now, drain } = options
+  let total = 0
+  let ownSince = 0
+  let sampledAt = Number.NEGATIVE_INFINITY
+  let sampling: Promise<void> | undefined
+
+  const sample = (): Promise<void> => {
+    sampling ??= readTotal(transport, queue.name)
+      .then((read) => {
+        total = read
+        ownSince = 0
+        sampledAt = now()
+      })
+      .finally(() => {
+        sampling = undefined
+      })
+    return sampling
+  }
+
+  const isStale = (): boolean => {
+    const held = total + ownSince
+    if (held >= maxDepth) return now() - sampledAt >= SAMPLE_FULL_MS
+    if (ownSince > (maxDepth - total) * ROOM_SHARE) return true
+    return now() - sampledAt >= (held > maxDepth / 2 ? SAMPLE_NEAR_MS : SAMPLE_FAR_MS)
+  }
+
+  const decide = (messages: number): void => {
+    if (total + ownSince + messages > maxDepth) {
+      throw new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
+    }
+    ownSince += messages
+  }
+
+  return {
+    admit: (messages) => {
+      if (!isStale()) return decide(messages)
+      return sample().then(() => decide(messages))
+    },
+  }
+}
+
+async function readTotal(transport: Transport, queue: string): Promise<number> {
+  const gauge = await transport.browse?.gauge(queue)
+  return (gauge?.depth ?? 0) + (gauge?.scheduled ?? 0) + (gauge?.inFlight ?? 0)
+}

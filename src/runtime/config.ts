@@ -1,0 +1,32 @@
+import type { MillraceOptions } from './create.ts'
+import type { Handler } from './message.ts'
+import type { AnyQueue, QueueDefinition } from './queue.ts'
+
+/** What a config file's default export holds: the app's options, and what `millrace start` runs. */
+export interface MillraceConfig<Tx = unknown> extends MillraceOptions<Tx> {
+  readonly workers?: readonly WorkerConfig<Tx>[]
+  /** Run the HTTP intake beside the workers. */
+  readonly intake?: { readonly host?: string; readonly port?: number; readonly tokens?: readonly string[] }
+}
+
+/** Made by `defineWorker`, which keeps queue and handler in step. */
+export interface WorkerConfig<Tx = unknown> {
+  readonly queue: AnyQueue
+  /** A method, so that a worker of any payload is a WorkerConfig. */
+  handler(...args: Parameters<Handler<never, Tx>>): unknown
+  readonly concurrency?: number
+}
+
+/** Types a config file's default export. @example export default defineConfig({ transport, queues, workers }) */
+export function defineConfig<Tx>(config: MillraceConfig<Tx>): MillraceConfig<Tx> {
+  return config
+}
+
+/** Pairs a queue with its handler for a config file. */
+export function defineWorker<In, Out, Tx = unknown>(
+  queue: QueueDefinition<In, Out>,
+  handler: Handler<Out, Tx>,
+  options: { readonly concurrency?: number } = {},
+): WorkerConfig<Tx> {
+  return { queue, handler, ...options }
+}

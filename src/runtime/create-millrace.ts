@@ -1,0 +1,160 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
+import { createAdmin } from '../admin/create-admin.ts'
+import { MillraceError } from '../model/errors.ts'
+import { admission } from './admission.ts'
+import type { App, QueueCounters } from './app.ts'
+import { type Counting, counting } from './counters.ts'
+import type { MillraceOptions } from './create.ts'
+import { type DrainRate, drainRate } from './drain-rate.ts'
+import { healthOf } from './health.ts'
+import { type Lifecycle, lifecycle } from './lifecycle.ts'
+import type { Handler } from './message.ts'
+import { type ResolvedOptions, resolveOptions } from './millrace-options.ts'
+import { openParts, type Parts } from './parts.ts'
+import { nearest, problems, show } from './problems.ts'
+import type { AnyQueue } from './queue.ts'
+import { type Sender, sender } from './sender.ts'
+import { transactionSends } from './transaction-sends.ts'
+import { type Worker, worker } from './worker.ts'
+
+/** Everything of one queue in this process. */
+interface Lane {
+  readonly queue: AnyQueue
+  readonly sender: Sender
+  readonly counters: Counting
+  readonly drain: DrainRate
+}
+
+/** Handlers start outside of whoever called us: no request's async context leaks into a message (SEC-04). */
+const outside = AsyncLocalStorage.snapshot()
+
+/**
+ * Opens the transport, makes the queues, and answers an app that can send at once and works after `start`.
+ * @throws MILLRACE_INVALID_OPTIONS, MILLRACE_UNAVAILABLE, MILLRACE_SCHEMA_OUTDATED, MILLRACE_SCHEMA_TOO_NEW, MILLRACE_MISSING_CLIENT
+ */
+export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>): Promise<App<Tx>> {
+  const resolved = resolveOptions(options)
+  const parts = await openParts(options, resolved)
+  const closed = new AbortController()
+  const lanes = makeLanes(resolved, parts, closed.signal)
+  const find = (queue: QueueRef): Lane => findLane(lanes, queue)
+  const workers = new Map<string, Worker>()
+  const life = lifecycle({ resolved, parts, workers, closed, signals: options.signals === true, lanes })
+  const admin: Admin = createAdmin({
+    transport: parts.transport,
+    clock: resolved.clock,
+    find: (queue) => find(queue).queue,
+    inboxTtlMs: parts.inbox?.ttlMs,
+  })
+
+  const work: App<Tx>['work'] = (queue, handler, given = {}) => {
+    const lane = find(queue)
+    const concurrency = checkWork(queue.name, handler, given, workers, life)
+    workers.set(
+      queue.name,
+      worker<Tx>({
+        ...resolved,
+        ...lane,
+        // The one place where the payload's type is asserted: the queue's schema has validated the value.
+        handler: (message, ctx) => outside(handler as Handler<unknown, Tx>, message, ctx),
+        concurrency,
+        transport: parts.transport,
+        inbox: parts.inbox,
+        senderOf: (to) => find(to).sender,
+        onDead: (letter) => announce(options, resolved, letter),
+      }),
+    )
+  }
+
+  return {
+    queues: resolved.queues,
+    send: (queue, payload, send) => find(queue).sender.send(payload, send),
+    sendBatch: (queue, payloads, send) => find(queue).sender.sendBatch(payloads, send),
+    work,
+    start: life.start,
+    close: life.close,
+    health: () => healthOf({ parts, workers, life, clock: resolved.clock, queue: resolved.queues[0] }),
+    admin,
+    counters: () => countersOf(lanes),
+  }
+}
+
+function makeLanes<Tx>(
+  resolved: ResolvedOptions,
+  parts: Parts<Tx>,
+  closed: AbortSignal,
+): ReadonlyMap<string, Lane> {
+  const { clock, random } = resolved
+  const { transport, outbox } = parts
+  const transactions = transactionSends(transport, outbox)
+  const lanes = new Map<string, Lane>()
+  for (const queue of resolved.queues) {
+    const counters = counting()
+    const drain = drainRate(() => clock.now())
+    const made = sender({
+      queue,
+      transport,
+      transactions,
+      admission: admission({ queue, transport, now: () => clock.now(), drain }),
+      prepare: { clock, random, maxBytes: transport.traits.limits.bodyBytes },
+      drain,
+      onSent: (messages) => {
+        counters.sent += messages
+      },
+      closed,
+    })
+    lanes.set(queue.name, { queue, sender: made, counters, drain })
+  }
+  return lanes
+}
+
+function findLane(lanes: ReadonlyMap<string, Lane>, queue: QueueRef): Lane {
+  const name = typeof queue === 'string' ? queue : queue?.name
+  const lane = lanes.get(name)
+  if (lane !== undefined) return lane
+  const near = typeof name === 'string' ? nearest(name, [...lanes.keys()]) : undefined
+  throw new MillraceError(
+    'MILLRACE_UNKNOWN_QUEUE',
+    `no queue ${show(name)} in this app${near ? `, did you mean "${near}"?` : ''}; add it to createMillrace({ queues })`,
+    { fields: { queue: name } },
+  )
+}
+
+function checkWork(
+  queue: string,
+  handler: unknown,
+  given: { readonly concurrency?: number },
+  workers: ReadonlyMap<string, Worker>,
+  life: Lifecycle,
+): number {
+  const found = problems(`work on queue "${queue}"`)
+  found.knownKeys(given, ['concurrency'])
+  if (typeof handler !== 'function') found.add(`handler: expected a function, got ${show(handler)}`)
+  if (workers.has(queue)) found.add('the queue has a handler in this app already')
+  if (life.started()) found.add('register handlers before start()')
+  const concurrency = found.number('concurrency', given.concurrency, { min: 1, max: 10_000, default: 10 })
+  found.throwIfAny()
+  return concurrency
+}
+
+/** The hook's own failure must not change what happened to the message. */
+function announce<Tx>(
+  options: MillraceOptions<Tx>,
+  resolved: ResolvedOptions,
+  letter: DeadLetterView,
+): void {
+  const { onDeadLetter } = options
+  if (onDeadLetter === undefined) return
+  const failed = (cause: unknown): void =>
+    resolved.logger.error(`onDeadLetter failed for message ${letter.id}`, { queue: letter.queue, cause })
+  try {
+    Promise.resolve(outside(() => onDeadLetter(letter))).catch(failed)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+function countersOf(lanes: ReadonlyMap<string, Lane>): Readonly<Record<string, QueueCounters>> {
+  return Object.fromEntries([...lanes].map(([name, lane]) => [name, { ...lane.counters }]))
+}

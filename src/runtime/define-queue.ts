@@ -1,0 +1,132 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { jsonCodec } from '../codec/json.ts'
+import { type Problems, problems, show } from './problems.ts'
+import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
+
+const DAY_MS = 86_400_000
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+const KEYS = [
+  'name',
+  'owner',
+  'payload',
+  'idempotencyKey',
+  'handlerTimeoutMs',
+  'retry',
+  'dedupe',
+  'capacity',
+  'classify',
+  'codec',
+]
+
+/**
+ * Defines a queue: its name, its owner, the schema of its payload, and how it fails.
+ * @example
+ * const emails = defineQueue({ name: 'emails', owner: 'team-growth', payload: z.object({ to: z.string() }) })
+ * @throws MILLRACE_INVALID_OPTIONS with every problem at once.
+ */
+export function defineQueue<Schema extends StandardSchemaV1>(
+  options: QueueOptions<Schema>,
+): QueueDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>> {
+  type In = StandardSchemaV1.InferInput<Schema>
+  type Out = StandardSchemaV1.InferOutput<Schema>
+  const found = problems(`queue ${show(options.name)}`)
+  found.knownKeys(options, KEYS)
+  checkIdentity(options, found)
+  const schema: StandardSchemaV1<In, Out> = options.payload
+  const queue: QueueDefinition<In, Out> = {
+    name: options.name,
+    owner: options.owner,
+    schema,
+    ...(options.idempotencyKey ? { idempotencyKey: options.idempotencyKey } : {}),
+    handlerTimeoutMs: found.number('handlerTimeoutMs', options.handlerTimeoutMs, {
+      min: 1,
+      max: DAY_MS / 2,
+      default: 30_000,
+    }),
+    retry: resolveRetry(options.retry ?? {}, found),
+    dedupe: {
+      windowMs: found.number('dedupe.windowMs', options.dedupe?.windowMs, {
+        min: 1_000,
+        max: 30 * DAY_MS,
+        default: DAY_MS,
+      }),
+    },
+    capacity: resolveCapacity(options.capacity, found),
+    classify: options.classify,
+    codec: options.codec ?? jsonCodec,
+  }
+  found.throwIfAny()
+  return Object.freeze(queue)
+}
+
+/** Untyped callers exist (JavaScript, config files), so what is checked is unknown. */
+interface Identity {
+  readonly name: unknown
+  readonly owner: unknown
+  readonly payload: unknown
+  readonly idempotencyKey?: unknown
+  readonly classify?: unknown
+}
+
+function checkIdentity(options: Identity, found: Problems): void {
+  if (typeof options.name !== 'string' || !NAME.test(options.name)) {
+    found.add(
+      `name: expected 1 to 100 of letters, digits, ".", "_" and "-" that start with a letter or digit, got ${show(options.name)}`,
+    )
+  }
+  if (typeof options.owner !== 'string' || options.owner.trim() === '') {
+    found.add(
+      `owner: expected the team or person who watches the dead letters, got ${show(options.owner)}`,
+    )
+  }
+  const schema = options.payload
+  const isObject = (typeof schema === 'object' || typeof schema === 'function') && schema !== null
+  if (!isObject || !('~standard' in schema)) {
+    found.add(`payload: expected a Standard Schema (zod, valibot, arktype), got ${show(schema)}`)
+  }
+  for (const name of ['idempotencyKey', 'classify'] as const) {
+    const value = options[name]
+    if (value !== undefined && typeof value !== 'function') {
+      found.add(`${name}: expected a function, got ${show(value)}`)
+    }
+  }
+}
+
+function resolveRetry(retry: Partial<RetryOptions>, found: Problems): RetryOptions {
+  const maxMs = found.number('retry.maxMs', retry.maxMs, {
+    min: 1,
+    max: 30 * DAY_MS,
+    default: 3_600_000,
+  })
+  const jitter: unknown = retry.jitter ?? 'full'
+  if (jitter !== 'full') {
+    found.add(`retry.jitter: expected "full" (it cannot be switched off), got ${show(jitter)}`)
+  }
+  return {
+    attempts: found.number('retry.attempts', retry.attempts, { min: 1, max: 1_000, default: 8 }),
+    baseMs: found.number('retry.baseMs', retry.baseMs, {
+      min: 1,
+      max: maxMs,
+      default: Math.min(1_000, maxMs),
+    }),
+    maxMs,
+    jitter: 'full',
+  }
+}
+
+function resolveCapacity(
+  capacity: QueueOptions<StandardSchemaV1>['capacity'],
+  found: Problems,
+): QueueDefinition['capacity'] {
+  if (capacity === 'unbounded') return 'unbounded'
+  const whenFull: unknown = capacity?.whenFull ?? 'reject'
+  if (whenFull !== 'reject') {
+    found.add(`capacity.whenFull: expected "reject", got ${show(whenFull)}`)
+  }
+  const maxDepth = found.number('capacity.maxDepth', capacity?.maxDepth, {
+    min: 1,
+    max: 1_000_000_000,
+    default: 100_000,
+  })
+  return { maxDepth, whenFull: 'reject' }
+}

@@ -1,0 +1,189 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Inbox, InboxOutcome } from '../inbox/inbox.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { MillraceError } from '../model/errors.ts'
+import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { Message } from './message.ts'
+import type { SendResult } from './send.ts'
+
+/** What became of `ctx.tx` in one run. */
+export type EffectState =
+  | 'unused'
+  | 'open'
+  | 'failed'
+  /** Effect and key are committed; the ack is still to be told (another database). */
+  | 'committed'
+  /** Effect, key and ack committed together. */
+  | 'acked'
+  /** Another run had committed this key. */
+  | 'duplicate'
+  | 'lost'
+
+/** The one transaction of a run. */
+export interface Effect<Tx> {
+  readonly state: EffectState
+  run<T>(effect: (tx: Tx) => MaybePromise<T>): Promise<T>
+  /** A send from inside the open transaction: it must be done before the commit. */
+  join(send: (tx: unknown) => MaybePromise<SendResult>): MaybePromise<SendResult> | undefined
+}
+
+export interface EffectOptions<Tx> {
+  readonly queue: string
+  readonly message: Message<unknown>
+  readonly delivery: Delivery
+  readonly transport: Transport
+  readonly inbox: Inbox<Tx> | undefined
+  readonly leaseMs: number
+  /** Why this run may not commit any more; undefined while it may. */
+  readonly forbidden: () => MillraceError | undefined
+}
+
+/** Which run's transaction the code that runs now is inside of. */
+const inside = new AsyncLocalStorage<OpenTransaction>()
+
+interface OpenTransaction {
+  readonly owner: object
+  readonly tx: unknown
+  readonly sends: MaybePromise<SendResult>[]
+  failure: { readonly error: unknown } | undefined
+}
+
+export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
+  const owner = {}
+  let state: EffectState = 'unused'
+
+  const run = async <T>(work: (tx: Tx) => MaybePromise<T>): Promise<T> => {
+    const inbox = requireInbox(options, state)
+    state = 'open'
+    try {
+      const outcome = await inbox.run(
+        { queue: options.queue, key: options.message.idempotencyKey },
+        {
+          leaseMs: options.leaseMs,
+          effect: (tx) => runInside({ owner, tx, sends: [], failure: undefined }, () => work(tx)),
+          last: (tx) => lastStatements(options, inbox, tx),
+        },
+      )
+      state = stateOf(outcome, joins(options, inbox))
+      return valueOf(outcome, options)
+    } catch (error) {
+      if (state === 'open') state = 'failed'
+      throw error
+    }
+  }
+
+  return {
+    get state() {
+      return state
+    },
+    run,
+    join: (send) => {
+      const open = inside.getStore()
+      if (open?.owner !== owner) return undefined
+      try {
+        const sent = send(open.tx)
+        if (isPromise(sent)) sent.catch((error: unknown) => void (open.failure ??= { error }))
+        open.sends.push(sent)
+        return sent
+      } catch (error) {
+        open.failure ??= { error }
+        throw error
+      }
+    },
+  }
+}
+
+/** Runs the effect, then waits for the sends that joined: what was not stored must not be committed without. */
+function runInside<T>(open: OpenTransaction, work: () => MaybePromise<T>): MaybePromise<T> {
+  const failIfAny = (): void => {
+    if (open.failure !== undefined) throw open.failure.error
+  }
+  return chain(inside.run(open, work), (value) => {
+    failIfAny()
+    if (!open.sends.some(isPromise)) return value
+    return Promise.allSettled(open.sends).then(() => {
+      failIfAny()
+      return value
+    })
+  })
+}
+
+function requireInbox<Tx>(options: EffectOptions<Tx>, state: EffectState): Inbox<Tx> {
+  const fields = { queue: options.queue, messageId: options.message.id }
+  if (options.inbox === undefined) {
+    throw new MillraceError(
+      'MILLRACE_INBOX_REQUIRED',
+      `queue "${options.queue}": ctx.tx needs an inbox; give createMillrace({ inbox: postgresInbox(…) or sqliteInbox(…) })`,
+      { fields },
+    )
+  }
+  if (state !== 'unused') {
+    throw new MillraceError(
+      'MILLRACE_TX_ONCE',
+      `queue "${options.queue}": ctx.tx was called twice in one attempt; put everything into one call, because only one can commit with the key`,
+      { fields },
+    )
+  }
+  const forbidden = options.forbidden()
+  if (forbidden !== undefined) throw forbidden
+  return options.inbox
+}
+
+function joins<Tx>(options: EffectOptions<Tx>, inbox: Inbox<Tx>): boolean {
+  const { transport } = options
+  return transport.transaction !== undefined && transport.databaseId === inbox.databaseId
+}
+
+/** The fence and, in the same database, the ack. */
+function lastStatements<Tx>(
+  options: EffectOptions<Tx>,
+  inbox: Inbox<Tx>,
+  tx: Tx,
+): MaybePromise<boolean> {
+  if (options.forbidden() !== undefined) return false
+  if (!joins(options, inbox)) return true
+  return chain(options.transport.transaction?.(tx), (transaction) => {
+    if (transaction === undefined) {
+      throw new MillraceError(
+        'MILLRACE_BACKEND_FAULT',
+        `queue "${options.queue}": the inbox's transaction is not one of transport ${options.transport.name}, though both name one database`,
+      )
+    }
+    return chain(transaction.ack(options.queue, [options.delivery]), ([first]) => {
+      if (first?.ok === false && first.fault.code !== 'lost') {
+        throw new MillraceError(
+          'MILLRACE_BACKEND_FAULT',
+          `queue "${options.queue}": the ack inside ctx.tx failed with "${first.fault.code}"`,
+          { cause: first.fault.cause, retryable: first.fault.retryable },
+        )
+      }
+      return first?.ok === true
+    })
+  })
+}
+
+function stateOf(outcome: InboxOutcome<unknown>, joined: boolean): EffectState {
+  if (outcome.kind === 'committed') return joined ? 'acked' : 'committed'
+  return outcome.kind
+}
+
+function valueOf<T, Tx>(outcome: InboxOutcome<T>, options: EffectOptions<Tx>): T {
+  if (outcome.kind === 'committed') return outcome.value
+  const fields = { queue: options.queue, messageId: options.message.id }
+  if (outcome.kind === 'lost') {
+    throw (
+      options.forbidden() ??
+      new MillraceError(
+        'MILLRACE_LEASE_LOST',
+        `queue "${options.queue}": message ${fields.messageId} is no longer ours, nothing was committed; it is handled elsewhere`,
+        { fields },
+      )
+    )
+  }
+  throw new MillraceError(
+    'MILLRACE_DUPLICATE',
+    `queue "${options.queue}": key "${options.message.idempotencyKey}" was handled by another run, nothing was committed twice; the message is acked`,
+    { fields },
+  )
+}

@@ -1,0 +1,87 @@
+import { MillraceError, PayloadTooLargeError, QueueFullError } from '../model/errors.ts'
+import type { Fault } from '../model/fault.ts'
+import type { AnyQueue } from './queue.ts'
+
+/** What a fault means to a sender. */
+export interface FaultContext {
+  readonly queue: AnyQueue
+  readonly messageId: string
+  readonly idempotencyKey?: string
+  readonly bytes: number
+  readonly maxBytes: number
+  readonly retryAfterMs: number
+  readonly index?: number
+}
+
+/** The error that a user catches for a fault of the backend. */
+export function faultError(fault: Fault, context: FaultContext): MillraceError {
+  const { cause } = fault
+  if (cause instanceof MillraceError) return cause
+  const fields = {
+    queue: context.queue.name,
+    messageId: context.messageId,
+    ...(context.index === undefined ? {} : { index: context.index }),
+  }
+  if (fault.outcome === 'unknown') return outcomeUnknown(cause, fields)
+  switch (fault.code) {
+    case 'conflict':
+      return conflict(fault, context, fields)
+    case 'full':
+      return new QueueFullError(context.queue.name, maxDepthOf(context.queue), context.retryAfterMs)
+    case 'tooLarge':
+      return new PayloadTooLargeError(context.queue.name, context.bytes, context.maxBytes)
+    case 'unavailable':
+    case 'throttled':
+      return new MillraceError(
+        'MILLRACE_UNAVAILABLE',
+        `queue "${fields.queue}": the backend did not take the message${because(cause)}; nothing was stored, try again`,
+        { cause, retryable: true, fields },
+      )
+    case 'denied':
+      return new MillraceError(
+        'MILLRACE_DENIED',
+        `queue "${fields.queue}": the backend refused the message${because(cause)}; nothing was stored, check the account's rights`,
+        { cause, fields },
+      )
+    default:
+      return new MillraceError(
+        'MILLRACE_BACKEND_FAULT',
+        `queue "${fields.queue}": the backend answered "${fault.code}"${because(cause)}; nothing was stored`,
+        { cause, retryable: fault.retryable, fields },
+      )
+  }
+}
+
+function outcomeUnknown(
+  cause: unknown,
+  fields: { readonly queue: string; readonly messageId: string },
+): MillraceError {
+  return new MillraceError(
+    'MILLRACE_OUTCOME_UNKNOWN',
+    `queue "${fields.queue}": the backend went away before it confirmed message ${fields.messageId}${because(cause)}; ` +
+      'it may be stored, so send again with the same id',
+    { cause, retryable: true, fields },
+  )
+}
+
+function conflict(
+  fault: Fault,
+  context: FaultContext,
+  fields: Readonly<Record<string, unknown>>,
+): MillraceError {
+  const key = context.idempotencyKey ?? ''
+  return new MillraceError(
+    'MILLRACE_IDEMPOTENCY_CONFLICT',
+    `queue "${context.queue.name}": idempotency key "${key}" was used for another payload` +
+      `${fault.id ? ` (message ${fault.id})` : ''}; nothing was stored, use a new key for a new payload`,
+    { fields: { ...fields, idempotencyKey: key, firstMessageId: fault.id } },
+  )
+}
+
+function maxDepthOf(queue: AnyQueue): number {
+  return queue.capacity === 'unbounded' ? Number.POSITIVE_INFINITY : queue.capacity.maxDepth
+}
+
+function because(cause: unknown): string {
+  return cause instanceof Error && cause.message !== '' ? ` (${cause.message.slice(0, 200)})` : ''
+}

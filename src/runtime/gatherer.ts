@@ -1,0 +1,66 @@
+/**
+ * Gathers concurrent calls into batches without a timer: the first call flushes in the same turn, and what arrives
+ * while a flush is under way goes with the next one. Idle, a call waits for nothing; busy, batches grow by themselves.
+ */
+export interface Gatherer<T, R> {
+  add(item: T): Promise<R>
+  /** Items that wait or are under way. */
+  readonly size: number
+}
+
+export interface GathererOptions<T, R> {
+  readonly maxBatch: number
+  /** One result per item, in order. A rejection is given to every item of the batch. */
+  readonly flush: (items: readonly T[]) => Promise<readonly R[]>
+}
+
+interface Waiting<T, R> {
+  readonly item: T
+  readonly resolve: (result: R) => void
+  readonly reject: (error: unknown) => void
+}
+
+export function gatherer<T, R>(options: GathererOptions<T, R>): Gatherer<T, R> {
+  let waiting: Waiting<T, R>[] = []
+  let flying = 0
+  let armed = false
+
+  const flushAll = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, options.maxBatch)
+      waiting = waiting.slice(options.maxBatch)
+      flying = batch.length
+      await flushOne(batch, options.flush)
+      flying = 0
+    }
+    armed = false
+  }
+
+  return {
+    add: (item) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ item, resolve, reject })
+        if (armed) return
+        armed = true
+        queueMicrotask(() => void flushAll())
+      }),
+    get size() {
+      return waiting.length + flying
+    },
+  }
+}
+
+async function flushOne<T, R>(
+  batch: readonly Waiting<T, R>[],
+  flush: GathererOptions<T, R>['flush'],
+): Promise<void> {
+  try {
+    const results = await flush(batch.map((waiting) => waiting.item))
+    if (results.length !== batch.length) {
+      throw new Error(`asked for ${batch.length} results, got ${results.length}`)
+    }
+    for (const [i, waiting] of batch.entries()) waiting.resolve(results[i] as R)
+  } catch (error) {
+    for (const waiting of batch) waiting.reject(error)
+  }
+}

@@ -1,0 +1,75 @@
+import type { Logger, LogFields } from '../model/logger.ts'
+import { MillraceError } from '../model/errors.ts'
+import type { Effect } from './effect.ts'
+import type { LazyAbort } from './lazy-abort.ts'
+import type { HandlerContext } from './message.ts'
+import type { AnyQueue } from './queue.ts'
+import type { Sender } from './sender.ts'
+
+export interface HandlerContextOptions<Tx> {
+  readonly queue: string
+  readonly messageId: string
+  readonly attempt: number
+  readonly abort: LazyAbort
+  readonly effect: Effect<Tx>
+  readonly logger: Logger
+  readonly senderOf: (queue: AnyQueue) => Sender
+  /** True once the run has ended: nothing may be sent in its name any more. */
+  readonly ended: () => boolean
+}
+
+/** What the handler gets as its second argument. */
+export function handlerContext<Tx>(options: HandlerContextOptions<Tx>): HandlerContext<Tx> {
+  const refuseWhenEnded = (what: string): void => {
+    if (!options.ended()) return
+    const late = new MillraceError(
+      'MILLRACE_CONTEXT_CLOSED',
+      `queue "${options.queue}": ${what} was called after the attempt of message ${options.messageId} had ended; await it inside the handler`,
+      { fields: { queue: options.queue, messageId: options.messageId } },
+    )
+    // A late call is often one that nobody awaits, so the rejection alone might go unseen.
+    options.logger.error(late.message, { code: late.code })
+    throw late
+  }
+  let log: Logger | undefined
+  return {
+    get signal() {
+      return options.abort.signal
+    },
+    get log() {
+      log ??= withFields(options.logger, {
+        queue: options.queue,
+        messageId: options.messageId,
+        attempt: options.attempt,
+      })
+      return log
+    },
+    tx: async (work) => {
+      refuseWhenEnded('ctx.tx')
+      return options.effect.run(work)
+    },
+    send: (queue, payload, send) => {
+      try {
+        refuseWhenEnded('ctx.send')
+        const sender = options.senderOf(queue)
+        if (send?.tx !== undefined) return sender.send(payload, send)
+        const joined = options.effect.join((tx) => sender.sendNow(payload, { ...send, tx }))
+        return joined === undefined ? sender.send(payload, send) : Promise.resolve(joined)
+      } catch (error) {
+        const rejected = Promise.reject(error)
+        // Inside a synchronous transaction nobody can await it; the transaction itself fails with this error.
+        rejected.catch(() => undefined)
+        return rejected
+      }
+    },
+  }
+}
+
+function withFields(logger: Logger, fields: LogFields): Logger {
+  return {
+    debug: (message, more) => logger.debug(message, { ...fields, ...more }),
+    info: (message, more) => logger.info(message, { ...fields, ...more }),
+    warn: (message, more) => logger.warn(message, { ...fields, ...more }),
+    error: (message, more) => logger.error(message, { ...fields, ...more }),
+  }
+}

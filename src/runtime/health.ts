@@ -1,0 +1,45 @@
+import type { Clock } from '../model/clock.ts'
+import type { Health } from './app.ts'
+import { bounded } from './bounded.ts'
+import type { Lifecycle } from './lifecycle.ts'
+import type { Parts } from './parts.ts'
+import type { AnyQueue } from './queue.ts'
+import type { Worker } from './worker.ts'
+
+export interface HealthSources<Tx> {
+  readonly parts: Parts<Tx>
+  readonly workers: ReadonlyMap<string, Worker>
+  readonly life: Lifecycle
+  readonly clock: Clock
+  readonly queue: AnyQueue | undefined
+}
+
+/** A backend that needs longer than this for one small question is no backend to work with. */
+const PROBE_MS = 2_000
+const RELAY_SILENT_MS = 60_000
+
+/** Asks everything that must work, not whether the process exists. */
+export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> {
+  const { workers, life, clock } = sources
+  const reasons = [...workers.values()].flatMap((worker) => worker.problems())
+  if (life.closing()) reasons.push('the app is closing')
+  const relay = life.relay()
+  if (relay !== undefined && clock.now() - relay.lastPassAt > RELAY_SILENT_MS) {
+    reasons.push(`the outbox relay has not got through since ${new Date(relay.lastPassAt).toISOString()}`)
+  }
+  const unreachable = await probe(sources)
+  if (unreachable !== undefined) reasons.push(unreachable)
+  return { ok: reasons.length === 0, reasons }
+}
+
+async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined> {
+  const { transport } = sources.parts
+  const { browse } = transport
+  if (browse === undefined || sources.queue === undefined) return undefined
+  let why: string | undefined
+  const asked = browse.gauge(sources.queue.name).catch((error: unknown) => {
+    why = `transport ${transport.name} does not answer (${error instanceof Error ? error.message : String(error)})`
+  })
+  const inTime = await bounded(sources.clock, PROBE_MS, asked)
+  return inTime ? why : `transport ${transport.name} did not answer within ${PROBE_MS} ms`
+}

@@ -1,0 +1,59 @@
+import { validate } from '../codec/validate.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { PermanentError } from '../model/errors.ts'
+import { chain, type MaybePromise } from '../model/maybe-promise.ts'
+import type { Message } from './message.ts'
+import type { AnyQueue } from './queue.ts'
+
+/** A delivery made readable, or why it cannot be. */
+export type Incoming =
+  | { readonly ok: true; readonly delivery: Delivery; readonly message: Message<unknown> }
+  | { readonly ok: false; readonly delivery: Delivery; readonly error: unknown }
+
+/** Decodes and validates: the handler and the key function get the schema's output. Never throws. */
+export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Incoming> {
+  const failed = (cause: unknown, what: string): Incoming => ({
+    ok: false,
+    delivery,
+    error: new PermanentError(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    }),
+  })
+  try {
+    const decoded = queue.codec.decode(delivery.envelope.body)
+    const read = chain(validate(queue.schema, decoded), (outcome): Incoming => {
+      if ('issues' in outcome) {
+        const first = outcome.issues[0]
+        const where = first ? ` at "${first.path}": ${first.message}` : ''
+        return failed(new Error(`${outcome.issues.length} issue(s)${where}`), 'the stored payload does not fit the schema')
+      }
+      return { ok: true, delivery, message: messageOf(queue, delivery, outcome.value) }
+    })
+    return read instanceof Promise
+      ? read.catch((error: unknown) => failed(error, 'the stored payload could not be checked'))
+      : read
+  } catch (error) {
+    return failed(error, 'the stored payload could not be read')
+  }
+}
+
+function messageOf(queue: AnyQueue, delivery: Delivery, payload: unknown): Message<unknown> {
+  const { envelope } = delivery
+  return {
+    id: envelope.id,
+    payload,
+    idempotencyKey: envelope.idempotencyKey ?? deriveKey(queue, payload) ?? envelope.id,
+    attempt: delivery.history.counted + 1,
+    headers: envelope.headers,
+    sentAt: delivery.sentAt,
+  }
+}
+
+function deriveKey(queue: AnyQueue, payload: unknown): string | undefined {
+  const key: unknown = queue.idempotencyKey?.(payload)
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && key !== '') return key
+  throw new Error(
+    `idempotencyKey of queue "${queue.name}" gave ${typeof key === 'string' ? 'an empty string' : typeof key}, expected a string`,
+  )
+}

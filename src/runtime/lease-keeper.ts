@@ -1,0 +1,97 @@
+import type { Cancel, Clock } from '../model/clock.ts'
+import type { Delivery, Settled } from '../model/delivery.ts'
+import type { Subscription } from '../transport/transport.ts'
+
+/**
+ * Renews the leases of everything in hand, every third of a lease, in one call for all. A renewal that says `lost`, or
+ * that did not get through for a whole lease, tells the holder that the message is no longer its own.
+ */
+export interface LeaseKeeper {
+  hold(delivery: Delivery, onLost: () => void): void
+  /** Idempotent; what was let go is neither renewed nor reported lost. */
+  letGo(delivery: Delivery): void
+  /** Epoch ms since when renewals fail; undefined while they get through. */
+  readonly failingSince: number | undefined
+  close(): void
+}
+
+export interface LeaseKeeperOptions {
+  readonly subscription: Subscription
+  readonly clock: Clock
+  readonly leaseMs: number
+  readonly onError: (error: unknown) => void
+}
+
+interface Held {
+  renewedAt: number
+  readonly onLost: () => void
+}
+
+export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
+  const { subscription, clock, leaseMs } = options
+  const held = new Map<Delivery, Held>()
+  let failingSince: number | undefined
+  let renewing = false
+  let closed = false
+  let cancel: Cancel | undefined
+
+  const lose = (delivery: Delivery): void => {
+    const entry = held.get(delivery)
+    held.delete(delivery)
+    entry?.onLost()
+  }
+
+  const note = (batch: readonly Delivery[], results: readonly Settled[], startedAt: number): void => {
+    for (const [i, delivery] of batch.entries()) {
+      const entry = held.get(delivery)
+      const result = results[i]
+      if (result?.ok === true && entry !== undefined) entry.renewedAt = startedAt
+      else if (result?.ok === false && result.fault.code === 'lost') lose(delivery)
+    }
+  }
+
+  const renewAll = async (batch: readonly Delivery[]): Promise<void> => {
+    if (batch.length === 0 || subscription.renew === undefined || renewing) return
+    renewing = true
+    const startedAt = clock.now()
+    try {
+      note(batch, await subscription.renew(batch, leaseMs), startedAt)
+      failingSince = undefined
+    } catch (error) {
+      failingSince ??= startedAt
+      if (!closed) options.onError(error)
+    } finally {
+      renewing = false
+    }
+  }
+
+  // A tick does not wait for the renewal under way: one that hangs must not hide that the leases have run out.
+  const tick = (): void => {
+    for (const [delivery, entry] of held) {
+      if (clock.now() - entry.renewedAt >= leaseMs) lose(delivery)
+    }
+    void renewAll([...held.keys()])
+    arm()
+  }
+
+  const arm = (): void => {
+    const ms = failingSince === undefined ? leaseMs / 3 : leaseMs / 10
+    cancel = closed || held.size === 0 ? undefined : clock.after(ms, tick)
+  }
+
+  return {
+    hold: (delivery, onLost) => {
+      held.set(delivery, { renewedAt: clock.now(), onLost })
+      if (cancel === undefined) arm()
+    },
+    letGo: (delivery) => void held.delete(delivery),
+    get failingSince() {
+      return failingSince
+    },
+    close: () => {
+      closed = true
+      cancel?.()
+      held.clear()
+    },
+  }
+}

@@ -1,0 +1,131 @@
+import type { Sent } from '../model/delivery.ts'
+import type { Envelope } from '../model/envelope.ts'
+import type { OutboxRow } from '../outbox/outbox.ts'
+import { type Relay, startRelay } from '../outbox/relay.ts'
+import type { CloseOptions } from './app.ts'
+import { bounded } from './bounded.ts'
+import { faultless } from './faultless.ts'
+import { type Housekeeping, startHousekeeping } from './housekeeping.ts'
+import type { ResolvedOptions } from './millrace-options.ts'
+import type { Parts } from './parts.ts'
+import { problems } from './problems.ts'
+import { onSignals } from './signals.ts'
+import type { Worker } from './worker.ts'
+import { MillraceError } from '../model/errors.ts'
+
+/** Start, drain, close: each once, whatever the backend does. */
+export interface Lifecycle {
+  start(): Promise<void>
+  close(options?: CloseOptions): Promise<void>
+  started(): boolean
+  closing(): boolean
+  relay(): Relay | undefined
+}
+
+export interface LifecycleOptions<Tx> {
+  readonly resolved: ResolvedOptions
+  readonly parts: Parts<Tx>
+  readonly workers: ReadonlyMap<string, Worker>
+  readonly closed: AbortController
+  readonly signals: boolean
+  readonly lanes: ReadonlyMap<string, unknown>
+}
+
+const DRAIN_DEFAULT_MS = 30_000
+/** For the last settlements, once the drain is over. */
+const SETTLE_MS = 250
+/** For closing connections to a backend that may be gone. */
+const CLOSE_MS = 150
+
+export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
+  const { resolved, parts, workers, closed } = options
+  const { clock } = resolved
+  let begun: Promise<void> | undefined
+  let ending: Promise<void> | undefined
+  let relay: Relay | undefined
+  let housekeeping: Housekeeping | undefined
+  let hurry: () => void = () => undefined
+  let unlisten: () => void = () => undefined
+
+  const begin = async (): Promise<void> => {
+    if (ending !== undefined) throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
+    if (options.signals) unlisten = onSignals(close, resolved.logger)
+    const { outbox } = parts
+    if (outbox !== undefined) {
+      relay = startRelay({ ...resolved, outbox, publish: (rows) => publish(parts, rows, closed.signal) })
+    }
+    housekeeping = startHousekeeping({ ...resolved, inbox: parts.inbox })
+    for (const worker of workers.values()) await worker.start()
+  }
+
+  const drain = async (timeoutMs: number): Promise<void> => {
+    for (const worker of workers.values()) worker.stop()
+    const all = Promise.all([...workers.values()].map((worker) => worker.drained()))
+    const hurried = new Promise<void>((resolve) => {
+      hurry = resolve
+    })
+    await bounded(clock, timeoutMs, Promise.race([all, hurried]))
+    for (const worker of workers.values()) worker.shutDown()
+    await bounded(clock, SETTLE_MS, all)
+  }
+
+  const end = async (timeoutMs: number): Promise<void> => {
+    await drain(timeoutMs)
+    unlisten()
+    housekeeping?.stop()
+    closed.abort(new MillraceError('MILLRACE_CLOSED', 'the app is closed'))
+    const workersClosed = [...workers.values()].map((worker) => worker.close())
+    await bounded(clock, CLOSE_MS, Promise.allSettled([...workersClosed, relay?.close()]))
+    const { transport, inbox, outbox } = parts
+    const parted = [transport.close(), inbox?.close(), outbox?.close()]
+    await bounded(clock, CLOSE_MS, Promise.allSettled(parted))
+  }
+
+  const close = (given: CloseOptions = {}): Promise<void> => {
+    const found = problems('close')
+    found.knownKeys(given, ['timeoutMs'])
+    const timeoutMs = found.number('timeoutMs', given.timeoutMs, {
+      min: 0,
+      max: 86_400_000,
+      default: DRAIN_DEFAULT_MS,
+      integer: false,
+    })
+    found.throwIfAny()
+    if (ending !== undefined && timeoutMs === 0) hurry()
+    ending ??= end(timeoutMs)
+    return ending
+  }
+
+  return {
+    start: () => {
+      begun ??= begin()
+      return begun
+    },
+    close,
+    started: () => begun !== undefined,
+    closing: () => ending !== undefined,
+    relay: () => relay,
+  }
+}
+
+/** Relayed rows go to their queues as the envelopes that they are: same id on every try. */
+async function publish<Tx>(
+  parts: Parts<Tx>,
+  rows: readonly OutboxRow[],
+  signal: AbortSignal,
+): Promise<readonly Sent[]> {
+  const { transport } = parts
+  const outcomes = new Array<Sent>(rows.length)
+  const byQueue = Map.groupBy(rows.entries(), ([, row]) => row.queue)
+  for (const [queue, entries] of byQueue) {
+    const envelopes: readonly Envelope[] = entries.map(([, row]) => row.envelope)
+    const sent = await faultless(transport, envelopes.length, () =>
+      transport.send(queue, envelopes, { signal }),
+    )
+    for (const [i, [index]] of entries.entries()) {
+      const one = sent[i]
+      if (one !== undefined) outcomes[index] = one
+    }
+  }
+  return outcomes
+}

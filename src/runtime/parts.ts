@@ -1,0 +1,70 @@
+import type { Inbox } from '../inbox/inbox.ts'
+import { MillraceError } from '../model/errors.ts'
+import { retryHorizonMs } from '../model/retry.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { MillraceOptions } from './create.ts'
+import type { ResolvedOptions } from './millrace-options.ts'
+import type { AnyQueue } from './queue.ts'
+import { GRACE_MS } from './worker-deps.ts'
+
+/** The live connections of an app. */
+export interface Parts<Tx> {
+  readonly transport: Transport
+  readonly inbox: Inbox<Tx> | undefined
+  readonly outbox: Outbox | undefined
+}
+
+const CONNECT_MAX_MS = 30_000
+const DAY_MS = 86_400_000
+
+/** Opens transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
+export async function openParts<Tx>(
+  options: MillraceOptions<Tx>,
+  resolved: ResolvedOptions,
+): Promise<Parts<Tx>> {
+  const limit = new AbortController()
+  const cancel = resolved.clock.after(CONNECT_MAX_MS, () =>
+    limit.abort(
+      new MillraceError('MILLRACE_UNAVAILABLE', `no connection within ${CONNECT_MAX_MS} ms; is the backend up?`, {
+        retryable: true,
+      }),
+    ),
+  )
+  const opened: { close(): Promise<void> }[] = []
+  const keep = <P extends { close(): Promise<void> }>(part: P): P => {
+    opened.push(part)
+    return part
+  }
+  const context = { ...resolved, signal: limit.signal }
+  try {
+    const transport = keep(await options.transport.connect(context))
+    await transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
+    const neededTtlMs = neededInboxTtlMs(resolved)
+    const inbox = options.inbox && keep(await options.inbox.connect({ ...context, neededTtlMs }))
+    const outbox = options.outbox && keep(await options.outbox.connect(context))
+    return { transport, inbox, outbox }
+  } catch (error) {
+    for (const part of opened.reverse()) await part.close().catch(() => undefined)
+    throw error
+  } finally {
+    cancel()
+  }
+}
+
+function specOf(queue: AnyQueue): { name: string; owner: string; maxDepth: number | undefined } {
+  const { name, owner, capacity } = queue
+  return { name, owner, maxDepth: capacity === 'unbounded' ? undefined : capacity.maxDepth }
+}
+
+/**
+ * The longest time that a duplicate can be late: every retry at its longest, every run at its longest, a day of
+ * throttling, and the time in which dead letters are redriven.
+ */
+export function neededInboxTtlMs(resolved: ResolvedOptions): number {
+  const horizons = resolved.queues.map(
+    (queue) =>
+      retryHorizonMs(queue.retry) + queue.retry.attempts * (queue.handlerTimeoutMs + GRACE_MS) + DAY_MS,
+  )
+  return Math.max(...horizons) + resolved.redriveWindowMs
+}

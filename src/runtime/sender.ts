@@ -1,0 +1,179 @@
+import type { Sent } from '../model/delivery.ts'
+import type { Envelope } from '../model/envelope.ts'
+import { MillraceError, OptionsError } from '../model/errors.ts'
+import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { Admission } from './admission.ts'
+import type { DrainRate } from './drain-rate.ts'
+import { faultError } from './fault-error.ts'
+import { faultless } from './faultless.ts'
+import { gatherer } from './gatherer.ts'
+import { type PrepareContext, prepare } from './prepare.ts'
+import type { AnyQueue } from './queue.ts'
+import type { SendOptions, SendResult } from './send.ts'
+import type { TransactionSends } from './transaction-sends.ts'
+
+/** Sends to one queue. */
+export interface Sender {
+  /** As `send`, but throws at once and answers at once when everything is synchronous: for a synchronous transaction. */
+  sendNow(payload: unknown, options?: SendOptions): MaybePromise<SendResult>
+  send(payload: unknown, options?: SendOptions): Promise<SendResult>
+  sendBatch(payloads: readonly unknown[], options?: BatchSendOptions): Promise<readonly SendResult[]>
+}
+
+/** Options of a batch; keys belong to one message, so a batch gives them by a function. */
+export type BatchSendOptions = Omit<SendOptions, 'id' | 'idempotencyKey' | 'dedupeKey'> & {
+  readonly idempotencyKey?: (payload: never, index: number) => string | undefined
+  readonly dedupeKey?: (payload: never, index: number) => string | undefined
+}
+
+export interface SenderOptions {
+  readonly queue: AnyQueue
+  readonly transport: Transport
+  readonly transactions: TransactionSends
+  readonly admission: Admission
+  readonly prepare: PrepareContext
+  readonly drain: DrainRate
+  readonly onSent: (messages: number) => void
+  /** Fires when the app is closed: sends that wait give up. */
+  readonly closed: AbortSignal
+}
+
+export function sender(options: SenderOptions): Sender {
+  const { queue, transport, closed } = options
+  const plain = gatherer<Envelope, Sent>({
+    maxBatch: transport.traits.limits.sendBatch,
+    flush: (batch) => faultless(transport, batch.length, () => transport.send(queue.name, batch, { signal: closed })),
+  })
+
+  const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
+    throwIfEnded(closed, send?.signal)
+    return chain(prepare(queue, payload, send, options.prepare), (envelope) =>
+      chain(options.admission.admit(1), () => {
+        const sent =
+          send?.tx === undefined
+            ? orAborted(plain.add(envelope), send?.signal)
+            : options.transactions.one(queue.name, send.tx, envelope)
+        return chain(sent, (outcome) => resultOf(outcome, envelope, options))
+      }),
+    )
+  }
+
+  const sendMany = async (
+    payloads: readonly unknown[],
+    send?: BatchSendOptions,
+  ): Promise<readonly SendResult[]> => {
+    throwIfEnded(closed, send?.signal)
+    if (payloads.length === 0) return []
+    const envelopes = await prepareBatch(payloads, send, options)
+    await options.admission.admit(envelopes.length)
+    const signal = send?.signal ? AbortSignal.any([closed, send.signal]) : closed
+    const outcomes = await (send?.tx === undefined
+      ? faultless(transport, envelopes.length, () =>
+          transport.send(queue.name, envelopes, { signal, atomic: true }),
+        )
+      : options.transactions.many(queue.name, send.tx, envelopes))
+    return batchResults(outcomes, envelopes, options)
+  }
+
+  return {
+    sendNow: sendOne,
+    send: (payload, send) => promised(() => sendOne(payload, send)),
+    sendBatch: sendMany,
+  }
+}
+
+/** Runs at once, so that what is synchronous has happened when the call returns; errors become rejections. */
+function promised<T>(run: () => MaybePromise<T>): Promise<T> {
+  try {
+    return Promise.resolve(run())
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+function throwIfEnded(closed: AbortSignal, signal: AbortSignal | undefined): void {
+  signal?.throwIfAborted()
+  if (!closed.aborted) return
+  throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to send')
+}
+
+/** Stops waiting when the caller's signal fires; what was on its way may still be stored. */
+function orAborted<T>(sent: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return sent
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    sent.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+async function prepareBatch(
+  payloads: readonly unknown[],
+  send: BatchSendOptions | undefined,
+  options: SenderOptions,
+): Promise<readonly Envelope[]> {
+  const { sendBatch } = options.transport.traits.limits
+  if (payloads.length > sendBatch) {
+    throw new OptionsError(`sendBatch to queue "${options.queue.name}"`, [
+      `expected at most ${sendBatch} payloads for all-or-nothing, got ${payloads.length}; send several batches`,
+    ])
+  }
+  const { idempotencyKey, dedupeKey, ...same } = send ?? {}
+  const envelopes: Envelope[] = []
+  for (const [index, payload] of payloads.entries()) {
+    const keys = {
+      ...keyOf('idempotencyKey', idempotencyKey, payload, index),
+      ...keyOf('dedupeKey', dedupeKey, payload, index),
+    }
+    const prepared = prepare(options.queue, payload, { ...same, ...keys }, options.prepare, index)
+    envelopes.push(isPromise(prepared) ? await prepared : prepared)
+  }
+  return envelopes
+}
+
+function keyOf(
+  name: 'idempotencyKey' | 'dedupeKey',
+  give: unknown,
+  payload: unknown,
+  index: number,
+): SendOptions {
+  if (give === undefined) return {}
+  if (typeof give !== 'function') {
+    throw new OptionsError('sendBatch', [
+      `${name}: expected a function of payload and index, because one key belongs to one message`,
+    ])
+  }
+  const key: unknown = give(payload, index)
+  return key === undefined ? {} : { [name]: key }
+}
+
+function resultOf(sent: Sent, envelope: Envelope, options: SenderOptions, index?: number): SendResult {
+  if (sent.ok) {
+    if (!sent.duplicate) options.onSent(1)
+    return { id: sent.id, duplicate: sent.duplicate }
+  }
+  const { queue, transport, drain } = options
+  throw faultError(sent.fault, {
+    queue,
+    messageId: envelope.id,
+    ...(envelope.idempotencyKey === undefined ? {} : { idempotencyKey: envelope.idempotencyKey }),
+    bytes: envelope.body.byteLength,
+    maxBytes: transport.traits.limits.bodyBytes,
+    retryAfterMs: drain.retryAfterMs(queue.capacity === 'unbounded' ? 0 : queue.capacity.maxDepth),
+    ...(index === undefined ? {} : { index }),
+  })
+}
+
+/** All stored, or the fault of the item that stopped the batch. */
+function batchResults(
+  outcomes: readonly Sent[],
+  envelopes: readonly Envelope[],
+  options: SenderOptions,
+): readonly SendResult[] {
+  return envelopes.map((envelope, index) => {
+    const sent = outcomes[index]
+    if (sent === undefined) throw new Error(`no outcome for item ${index}`)
+    return resultOf(sent, envelope, options, index)
+  })
+}
