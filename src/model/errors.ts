@@ -140,3 +140,36 @@ export class ThrottledError extends MillraceError {
     this.retryAfterMs = details.retryAfterMs
   }
 }
+
+/** One thing that is wrong with a payload. */
+export interface PayloadIssue {
+  readonly message: string
+  /** Where: `items[3].price`; empty for the payload itself. */
+  readonly path: string
+}
+
+/** The payload does not fit the queue's schema. Nothing was stored. */
+export class InvalidPayloadError extends MillraceError {
+  /** At most 50. */
+  readonly issues: readonly PayloadIssue[]
+  /** Which payload of a batch; undefined for a single one. */
+  readonly index: number | undefined
+  constructor(queue: string, issues: readonly PayloadIssue[], index?: number) {
+    const which = index === undefined ? 'payload' : `payload ${index} of the batch`
+    super(
+      'MILLRACE_INVALID_PAYLOAD',
+      `${which} for queue "${queue}" does not fit its schema: ${summary(issues)}`,
+      { fields: { queue, issues, ...(index === undefined ? {} : { index }) } },
+    )
+    this.issues = issues
+    this.index = index
+  }
+}
+
+const ISSUES_SHOWN = 3
+
+function summary(issues: readonly PayloadIssue[]): string {
+  const shown = issues.slice(0, ISSUES_SHOWN).map(({ message, path }) => (path === '' ? message : `${path}: ${message}`))
+  const left = issues.length - shown.length
+  return left > 0 ? `${shown.join('; ')}; and ${left} more` : shown.join('; ')
+}
