@@ -1,0 +1,48 @@
+import type { Clock } from '../../model/clock.ts'
+import type { Browse, StoredMessage } from '../../transport/transport.ts'
+import type { Entry } from './entry.ts'
+import { needQueue, type Store } from './store.ts'
+
+export function browse(store: Store, clock: Clock, open: () => void): Browse {
+  return {
+    async gauge(name) {
+      open()
+      return needQueue(store, name).gauge(clock.now())
+    },
+    async get(name, id) {
+      open()
+      const queue = needQueue(store, name)
+      queue.sweep(clock.now())
+      const entry = queue.entries.get(id)
+      return entry && stored(entry)
+    },
+    async cancel(name, id) {
+      open()
+      const queue = needQueue(store, name)
+      const entry = queue.entries.get(id)
+      if (!entry) return false
+      queue.remove(entry)
+      return true
+    },
+    async setPaused(name, paused) {
+      open()
+      const queue = needQueue(store, name)
+      queue.paused = paused
+      queue.wake()
+    },
+    async purge(name) {
+      open()
+      const queue = needQueue(store, name)
+      queue.sweep(clock.now())
+      const waiting = [...queue.entries.values()].filter((entry) => entry.state !== 'in flight')
+      for (const entry of waiting) queue.remove(entry)
+      return waiting.length
+    },
+  }
+}
+
+function stored(entry: Entry): StoredMessage | undefined {
+  if (entry.state === 'gone') return undefined
+  const { envelope, state, sentAt, readyAt, history } = entry
+  return { envelope, state, sentAt, readyAt, history }
+}

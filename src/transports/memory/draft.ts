@@ -1,0 +1,84 @@
+import type { Sent } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import type { Fault, FaultCode } from '../../model/fault.ts'
+import { isId } from '../../model/ids.ts'
+import { keptEnvelope, newEntry } from './entry.ts'
+import { type MemoryQueue, PRIORITIES } from './queue.ts'
+import { type Memory, memoryName, newMemory } from './remembered-keys.ts'
+import { memoryTraits } from './traits.ts'
+
+/** Messages that are judged but not stored yet, all for one queue. Later ones are judged as if the earlier were. */
+export interface Draft {
+  /** Answers what `send` would; adds the message unless it is refused or a duplicate. */
+  add(envelope: Envelope, now: number): Sent
+  readonly envelopes: readonly Envelope[]
+  /** Stores them; `nextSeq` gives the order of sending. */
+  store(now: number, nextSeq: () => number): void
+}
+
+export function draft(queue: MemoryQueue): Draft {
+  const envelopes: Envelope[] = []
+  const ids = new Set<string>()
+  const keys = new Map<string, Memory>()
+
+  const judge = (envelope: Envelope, now: number): Sent | undefined => {
+    const bad = refusal(envelope)
+    if (bad) return bad
+    const { id } = envelope
+    if (ids.has(id) || queue.entries.has(id) || queue.dead.get(id)) return duplicateOf(id)
+    let first: string | undefined
+    for (const key of envelope.remember ?? []) {
+      const known = keys.get(memoryName(key)) ?? queue.keys.find(memoryName(key), now)
+      if (!known) continue
+      if (known.fingerprint !== key.fingerprint && key.kind === 'idempotency') {
+        return refused('conflict', { id: known.id })
+      }
+      first ??= known.id
+    }
+    if (first !== undefined) return duplicateOf(first)
+    const { maxDepth } = queue.spec
+    const depth = queue.entries.size + envelopes.length
+    return maxDepth !== undefined && depth >= maxDepth ? refused('full', { retryable: true }) : undefined
+  }
+
+  return {
+    envelopes,
+    add(envelope, now) {
+      const answer = judge(envelope, now)
+      if (answer) return answer
+      ids.add(envelope.id)
+      for (const key of envelope.remember ?? []) {
+        keys.set(memoryName(key), newMemory(key, envelope.id, now))
+      }
+      envelopes.push(envelope)
+      return { ok: true, id: envelope.id, duplicate: false }
+    },
+    store(now, nextSeq) {
+      for (const memory of keys.values()) queue.keys.add(memory, now)
+      for (const envelope of envelopes) {
+        const entry = newEntry({ envelope: keptEnvelope(envelope), sentAt: now, seq: nextSeq() })
+        queue.place(entry, Math.max(now, envelope.readyAt ?? now + (envelope.delayMs ?? 0)), now)
+      }
+      if (envelopes.length > 0) queue.wake()
+    },
+  }
+}
+
+function refusal(envelope: Envelope): Sent | undefined {
+  const { body, delayMs = 0, id, priority, readyAt } = envelope
+  if (body.byteLength > memoryTraits.limits.bodyBytes) return refused('tooLarge')
+  const delayed = delayMs >= 0 && delayMs <= LONGEST_DELAY_MS && !(delayMs > 0 && readyAt !== undefined)
+  const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
+  if (!isId(id) || !delayed || !ranked || Number.isNaN(readyAt)) return refused('invalid')
+  return undefined
+}
+
+const LONGEST_DELAY_MS = memoryTraits.delay === 'none' ? 0 : memoryTraits.delay.maxMs
+
+function duplicateOf(id: string): Sent {
+  return { ok: true, id, duplicate: true }
+}
+
+export function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
+  return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
+}

@@ -1,0 +1,55 @@
+import type { Envelope } from '../../model/envelope.ts'
+import { type AttemptHistory, freshHistory } from '../../model/history.ts'
+import type { Slotted } from './heap.ts'
+
+/** A message that waits or is in flight. */
+export interface Entry extends Slotted {
+  readonly envelope: Envelope
+  readonly sentAt: number
+  /** The order of sending. */
+  readonly seq: number
+  state: 'ready' | 'scheduled' | 'in flight' | 'gone'
+  readyAt: number
+  leaseEndsAt: number
+  history: AttemptHistory
+  /** Quarantined: its last holder died. */
+  alone: boolean
+  deliveries: number
+  fence: bigint
+}
+
+export interface NewEntry {
+  readonly envelope: Envelope
+  readonly sentAt: number
+  readonly seq: number
+  readonly history?: AttemptHistory
+}
+
+export function newEntry(fields: NewEntry): Entry {
+  return {
+    envelope: fields.envelope,
+    sentAt: fields.sentAt,
+    seq: fields.seq,
+    state: 'gone',
+    readyAt: fields.sentAt,
+    leaseEndsAt: 0,
+    history: fields.history ?? freshHistory,
+    alone: false,
+    deliveries: 0,
+    fence: 0n,
+    slot: -1,
+  }
+}
+
+/** What is kept of an envelope: a copy, without the wishes that are settled once it is stored. */
+export function keptEnvelope(envelope: Envelope): Envelope {
+  const { id, body, headers, idempotencyKey, orderingKey, priority } = envelope
+  return {
+    id,
+    body: body.slice(),
+    headers: Object.freeze({ ...headers }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...(orderingKey === undefined ? {} : { orderingKey }),
+    priority,
+  }
+}

@@ -1,0 +1,86 @@
+import type { Claim, Delivery } from '../../model/delivery.ts'
+import type { Entry } from './entry.ts'
+import type { MemoryQueue } from './queue.ts'
+
+const HELD: unique symbol = Symbol('held')
+
+/** The receipt: one handing-out, as its subscription knows it. */
+export interface Held {
+  readonly [HELD]: true
+  readonly queue: MemoryQueue
+  readonly entry: Entry
+  readonly fence: bigint
+  /** Tells the holder that it is no longer his. */
+  lose(): void
+  /** The delivery is settled; its subscription need not release it any more. */
+  forget(): void
+}
+
+/** The receipt of a delivery that a memory transport made. */
+export function heldOf(delivery: Delivery): Held | undefined {
+  const { receipt } = delivery
+  return isHeldReceipt(receipt) ? receipt : undefined
+}
+
+function isHeldReceipt(receipt: unknown): receipt is Held {
+  return typeof receipt === 'object' && receipt !== null && HELD in receipt
+}
+
+export interface Handing {
+  readonly delivery: Delivery
+  readonly held: Held
+}
+
+export function handOut(queue: MemoryQueue, entry: Entry, forget: (held: Held) => void): Handing {
+  const { claim, lose } = lazyClaim(entry.leaseEndsAt)
+  const held: Held = {
+    [HELD]: true,
+    queue,
+    entry,
+    fence: entry.fence,
+    lose() {
+      forget(held)
+      lose()
+    },
+    forget: () => forget(held),
+  }
+  const delivery: Delivery = {
+    envelope: entry.envelope,
+    sentAt: entry.sentAt,
+    deliveries: entry.deliveries,
+    history: entry.history,
+    alone: entry.alone,
+    fence: entry.fence,
+    claim,
+    lane: undefined,
+    position: undefined,
+    receipt: held,
+  }
+  return { delivery, held }
+}
+
+/** An AbortController costs more than a whole claim, and most are never looked at: they are made when they are. */
+function lazyClaim(expiresAt: number): { readonly claim: Claim; readonly lose: () => void } {
+  let isLost = false
+  let lost: AbortController | undefined
+  let ending: AbortController | undefined
+  const claim: Claim = {
+    expiresAt,
+    get ending() {
+      ending ??= new AbortController()
+      return ending.signal
+    },
+    get lost() {
+      lost ??= new AbortController()
+      if (isLost) lost.abort()
+      return lost.signal
+    },
+  }
+  return {
+    claim,
+    lose() {
+      isLost = true
+      lost?.abort()
+    },
+  }
+}

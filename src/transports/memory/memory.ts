@@ -1,0 +1,99 @@
+import { hasCode } from '../../model/errors.ts'
+import type { Fault } from '../../model/fault.ts'
+import type { ConnectContext, Connector, Subscription, Transport } from '../../transport/transport.ts'
+import { browse } from './browse.ts'
+import { closedError } from './closed.ts'
+import { shelf } from './shelf.ts'
+import { needQueue, newStore, type Store } from './store.ts'
+import { memorySubscription } from './subscription.ts'
+import { memoryTraits } from './traits.ts'
+import type { MemoryTransaction } from './transaction.ts'
+
+/** A store in this process. Connecting the same connector again reaches the same messages. */
+export interface MemoryConnector extends Connector {
+  /** Same value as the transport's; see `memoryInbox({ transport })`. */
+  readonly databaseId: string
+  /** Opens a transaction: pass it as `tx`, then commit it or roll it back. */
+  begin(): MemoryTransaction
+}
+
+export interface MemoryOptions {
+  /** How errors and `databaseId` name the store. Default `memory-1`, `memory-2`, … */
+  readonly name?: string
+}
+
+let made = 0
+
+/**
+ * Queues in the memory of this process, gone with it: for tests and for trying things out. Keeps every promise of the
+ * SQL transports, on the clock that it is given.
+ *
+ * @example
+ * const app = await createMillrace({ transport: memory(), queues: [deliveries] })
+ */
+export function memory(options: MemoryOptions = {}): MemoryConnector {
+  made += 1
+  const store = newStore(`memory:${options.name ?? `memory-${made}`}`)
+  return {
+    name: 'memory',
+    databaseId: store.databaseId,
+    begin: () => store.transactions.begin(),
+    connect: async (context) => memoryTransport(store, context),
+  }
+}
+
+function memoryTransport(store: Store, context: ConnectContext): Transport {
+  const { clock } = context
+  const subscriptions = new Set<Subscription>()
+  let closed = false
+  const open = (signal?: AbortSignal): void => {
+    if (closed) throw closedError('the memory transport')
+    signal?.throwIfAborted()
+  }
+  return {
+    name: 'memory',
+    traits: memoryTraits,
+    databaseId: store.databaseId,
+    async send(queue, batch, options) {
+      open(options.signal)
+      return store.send(queue, batch, options.atomic ?? false, clock.now())
+    },
+    async subscribe(name, options) {
+      open()
+      const subscription = memorySubscription({
+        queue: needQueue(store, name),
+        clock,
+        leaseMs: options.leaseMs,
+        onClose: (one) => subscriptions.delete(one),
+      })
+      subscriptions.add(subscription)
+      return subscription
+    },
+    diagnose,
+    async close() {
+      closed = true
+      for (const subscription of [...subscriptions]) await subscription.close()
+    },
+    topology: {
+      async ensure(queues, signal) {
+        open(signal)
+        for (const spec of queues) store.ensure(spec)
+      },
+    },
+    browse: browse(store, clock, open),
+    shelf: shelf(store, clock, open),
+    transaction(tx) {
+      open()
+      return store.transactions.find(tx, clock.now)
+    },
+  }
+}
+
+/** Nothing is ever half done here: whatever was thrown, nothing was applied. */
+function diagnose(error: unknown): Fault {
+  const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
+  if (hasCode(error, 'MILLRACE_CLOSED')) return { ...fault, code: 'unavailable' }
+  if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
+  if (hasCode(error, 'MILLRACE_BACKEND_FAULT')) return { ...fault, code: 'conflict', retryable: true }
+  return { ...fault, code: 'unknown' }
+}

@@ -1,0 +1,187 @@
+import type { AttemptHistory } from '../../model/history.ts'
+import { afterCrash } from '../../model/history.ts'
+import type { Gauge, QueueSpec } from '../../transport/transport.ts'
+import { type DeadLetters, deadLetters } from './dead-letters.ts'
+import type { Entry } from './entry.ts'
+import { type Heap, heap } from './heap.ts'
+import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
+
+export const PRIORITIES = 10
+
+/** One queue: every message is in exactly one heap, and every step costs O(log n), however long the backlog. */
+export interface MemoryQueue {
+  spec: QueueSpec
+  paused: boolean
+  readonly entries: ReadonlyMap<string, Entry>
+  readonly keys: RememberedKeys
+  readonly dead: DeadLetters
+  /** Receives that wait; called when there may be something for them. */
+  readonly waiting: Set<() => void>
+  /** Puts a message in line; ready when `readyAt` has come. */
+  place(entry: Entry, readyAt: number, now: number): void
+  /** Up to `max` ready messages, now in flight; a quarantined one comes alone and first. */
+  claim(max: number, leaseMs: number, now: number): readonly Entry[]
+  /** Whether this handing-out is still in force. */
+  holds(entry: Entry, fence: bigint, now: number): boolean
+  renew(entry: Entry, leaseMs: number, now: number): void
+  /** Puts back what is in flight. */
+  release(entry: Entry, release: ReleaseEntry, now: number): void
+  remove(entry: Entry): void
+  /** Moves what fell due: scheduled messages become ready, vanished holders lose theirs. */
+  sweep(now: number): void
+  /** When `sweep` has something to do next. */
+  nextDueAt(): number | undefined
+  gauge(now: number): Gauge
+  wake(): void
+}
+
+export interface ReleaseEntry {
+  readonly history: AttemptHistory
+  readonly alone: boolean
+  readonly readyAt: number
+}
+
+interface Lines {
+  /** One line per priority. */
+  readonly ready: readonly Heap<Entry>[]
+  readonly quarantined: Heap<Entry>
+  readonly scheduled: Heap<Entry>
+  readonly leased: Heap<Entry>
+}
+
+export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQueue {
+  const lines = newLines()
+  const entries = new Map<string, Entry>()
+  const waiting = new Set<() => void>()
+
+  const place = (entry: Entry, readyAt: number, now: number): void => {
+    entry.readyAt = readyAt
+    entry.state = readyAt <= now ? 'ready' : 'scheduled'
+    lineOf(lines, entry).push(entry)
+    entries.set(entry.envelope.id, entry)
+  }
+  const leave = (entry: Entry): void => lineOf(lines, entry).remove(entry)
+  const lease = (entry: Entry, leaseMs: number, now: number): void => {
+    entry.leaseEndsAt = now + leaseMs
+    entry.state = 'in flight'
+    lines.leased.push(entry)
+  }
+  const sweep = (now: number): void => sweepLines(lines, place, now)
+  const release = (entry: Entry, change: ReleaseEntry, now: number): void => {
+    leave(entry)
+    entry.history = change.history
+    entry.alone = change.alone
+    place(entry, change.readyAt, now)
+  }
+
+  const queue: MemoryQueue = {
+    spec,
+    paused: false,
+    entries,
+    keys: rememberedKeys(),
+    dead: deadLetters(),
+    waiting,
+    place,
+    sweep,
+    release,
+    claim(max, leaseMs, now) {
+      sweep(now)
+      if (queue.paused) return []
+      const claimed = popReady(lines, max)
+      for (const entry of claimed) {
+        entry.fence = nextFence()
+        entry.deliveries += 1
+        lease(entry, leaseMs, now)
+      }
+      return claimed
+    },
+    holds(entry, fence, now) {
+      sweep(now)
+      return entry.state === 'in flight' && entry.fence === fence
+    },
+    renew(entry, leaseMs, now) {
+      leave(entry)
+      lease(entry, leaseMs, now)
+    },
+    remove(entry) {
+      leave(entry)
+      entry.state = 'gone'
+      entries.delete(entry.envelope.id)
+    },
+    nextDueAt: () => earliest(lines.scheduled.peek()?.readyAt, lines.leased.peek()?.leaseEndsAt),
+    gauge(now) {
+      sweep(now)
+      return gaugeOf(lines, queue, now)
+    },
+    wake() {
+      for (const wake of [...waiting]) wake()
+    },
+  }
+  return queue
+}
+
+function newLines(): Lines {
+  const inOrder = (a: Entry, b: Entry): boolean =>
+    a.readyAt === b.readyAt ? a.seq < b.seq : a.readyAt < b.readyAt
+  return {
+    ready: Array.from({ length: PRIORITIES }, () => heap<Entry>(inOrder)),
+    quarantined: heap<Entry>(inOrder),
+    scheduled: heap<Entry>(inOrder),
+    leased: heap<Entry>((a, b) => a.leaseEndsAt < b.leaseEndsAt),
+  }
+}
+
+function lineOf(lines: Lines, entry: Entry): Heap<Entry> {
+  if (entry.state === 'in flight') return lines.leased
+  if (entry.state === 'scheduled') return lines.scheduled
+  if (entry.alone) return lines.quarantined
+  const line = lines.ready[entry.envelope.priority]
+  if (!line) throw new Error(`expected a priority of 0 to ${PRIORITIES - 1}`)
+  return line
+}
+
+function sweepLines(lines: Lines, place: MemoryQueue['place'], now: number): void {
+  const { scheduled, leased } = lines
+  for (let next = scheduled.peek(); next && next.readyAt <= now; next = scheduled.peek()) {
+    scheduled.pop()
+    place(next, next.readyAt, now)
+  }
+  for (let next = leased.peek(); next && next.leaseEndsAt <= now; next = leased.peek()) {
+    leased.pop()
+    next.history = afterCrash(next.history, now)
+    next.alone = true
+    place(next, now, now)
+  }
+}
+
+function popReady(lines: Lines, max: number): readonly Entry[] {
+  const suspect = lines.quarantined.pop()
+  if (suspect) return [suspect]
+  const claimed: Entry[] = []
+  for (let priority = PRIORITIES - 1; priority >= 0; priority--) {
+    const line = lines.ready[priority] as Heap<Entry>
+    while (claimed.length < max) {
+      const entry = line.pop()
+      if (!entry) break
+      claimed.push(entry)
+    }
+  }
+  return claimed
+}
+
+function gaugeOf(lines: Lines, queue: MemoryQueue, now: number): Gauge {
+  const ready = [...lines.ready, lines.quarantined]
+  const oldestAt = earliest(...ready.map((line) => line.peek()?.readyAt))
+  return {
+    depth: ready.reduce((sum, line) => sum + line.items.length, 0),
+    scheduled: lines.scheduled.items.length,
+    inFlight: lines.leased.items.length,
+    dead: queue.dead.size(),
+    ageMs: oldestAt === undefined ? 0 : now - oldestAt,
+    paused: queue.paused,
+  }
+}
+
+function earliest(...moments: readonly (number | undefined)[]): number | undefined {
+  return moments.reduce((a, b) => (a === undefined || (b !== undefined && b < a) ? b : a), undefined)
+}

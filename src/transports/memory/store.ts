@@ -1,0 +1,86 @@
+import type { Sent } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { AuditEntry, QueueSpec } from '../../transport/transport.ts'
+import { draft, refused } from './draft.ts'
+import { type MemoryQueue, memoryQueue } from './queue.ts'
+import { type OpenTransactions, openTransactions } from './transaction.ts'
+
+/** What all connections of one connector share. */
+export interface Store {
+  readonly databaseId: string
+  readonly transactions: OpenTransactions
+  queue(name: string): MemoryQueue | undefined
+  ensure(spec: QueueSpec): void
+  send(queue: string, batch: readonly Envelope[], atomic: boolean, now: number): readonly Sent[]
+  nextSeq(): number
+  audit(entry: AuditEntry): void
+  audited(queue: string, limit: number): readonly AuditEntry[]
+}
+
+/** Audit entries kept per store; older ones are forgotten. */
+const AUDIT_KEPT = 100_000
+
+export function newStore(databaseId: string): Store {
+  const queues = new Map<string, MemoryQueue>()
+  let audit: AuditEntry[] = []
+  let fence = 0n
+  let seq = 0
+  const nextFence = (): bigint => {
+    fence += 1n
+    return fence
+  }
+  const store: Store = {
+    databaseId,
+    transactions: openTransactions(() => store),
+    queue: (name) => queues.get(name),
+    ensure(spec) {
+      const known = queues.get(spec.name)
+      if (known) known.spec = spec
+      else queues.set(spec.name, memoryQueue(spec, nextFence))
+    },
+    send(name, batch, atomic, now) {
+      const queue = queues.get(name)
+      if (!queue) return batch.map(() => refused('notFound'))
+      const plan = draft(queue)
+      const sent = batch.map((envelope) => plan.add(envelope, now))
+      const failed = sent.find((outcome) => !outcome.ok)
+      if (atomic && failed) return sent.map((outcome) => (outcome.ok ? undone(failed) : outcome))
+      plan.store(now, store.nextSeq)
+      return sent
+    },
+    nextSeq() {
+      seq += 1
+      return seq
+    },
+    audit(entry) {
+      audit.push(entry)
+      if (audit.length > 2 * AUDIT_KEPT) audit = audit.slice(-AUDIT_KEPT)
+    },
+    audited(name, limit) {
+      const found: AuditEntry[] = []
+      for (let at = audit.length - 1; at >= 0 && found.length < limit; at--) {
+        const entry = audit[at]
+        if (entry?.queue === name) found.push(entry)
+      }
+      return found
+    },
+  }
+  return store
+}
+
+/** A queue that must be there; a transport is asked only for queues that were ensured. */
+export function needQueue(store: Store, name: string): MemoryQueue {
+  const queue = store.queue(name)
+  if (queue) return queue
+  throw new MillraceError(
+    'MILLRACE_UNKNOWN_QUEUE',
+    `queue "${name}" does not exist; ensure it first (createMillrace does this for its queues)`,
+    { fields: { queue: name } },
+  )
+}
+
+/** The answer of a good item in an atomic batch that failed. */
+function undone(failed: Sent): Sent {
+  return failed.ok ? failed : refused(failed.fault.code, { retryable: failed.fault.retryable })
+}

@@ -1,0 +1,113 @@
+import type { Clock } from '../../model/clock.ts'
+import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
+import { lostFault } from '../../model/fault.ts'
+import { afterRelease } from '../../model/history.ts'
+import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
+import { closedError } from './closed.ts'
+import { type Held, handOut, heldOf } from './held.ts'
+import type { MemoryQueue } from './queue.ts'
+import { waitFor } from './waiting.ts'
+
+export interface SubscriptionParts {
+  readonly queue: MemoryQueue
+  readonly clock: Clock
+  readonly leaseMs: number
+  readonly onClose: (subscription: Subscription) => void
+}
+
+/** Pulled, so `max` of `receive` alone bounds what is in flight; `maxInFlight` is for backends that push. */
+export function memorySubscription(parts: SubscriptionParts): Subscription {
+  const { queue, clock, leaseMs } = parts
+  const inHand = new Set<Held>()
+  const closing = new AbortController()
+
+  const claim = (max: number): readonly Delivery[] => {
+    if (closing.signal.aborted) return []
+    return queue.claim(max, leaseMs, clock.now()).map((entry) => {
+      const { delivery, held } = handOut(queue, entry, (one) => inHand.delete(one))
+      inHand.add(held)
+      return delivery
+    })
+  }
+
+  const subscription: Subscription = {
+    async receive(options: ReceiveOptions) {
+      if (closing.signal.aborted) throw closedError('the subscription')
+      if (options.signal.aborted) return []
+      const max = Math.max(1, options.max)
+      const atOnce = claim(max)
+      if (atOnce.length > 0 || options.waitMs <= 0) return atOnce
+      const signal = AbortSignal.any([options.signal, closing.signal])
+      return waitFor({ queue, clock, waitMs: options.waitMs, signal, claim: () => claim(max) })
+    },
+    async settle(batch) {
+      const outcomes = batch.map((settlement) => settleOne(settlement, clock.now()))
+      queue.wake()
+      return outcomes
+    },
+    async renew(batch, renewedMs) {
+      return batch.map((delivery) => renewOne(delivery, renewedMs, clock.now()))
+    },
+    resize() {},
+    async close() {
+      if (closing.signal.aborted) return
+      closing.abort()
+      const now = clock.now()
+      const { entries } = queue
+      for (const held of [...inHand]) {
+        held.lose()
+        const { entry, fence } = held
+        if (entries.has(entry.envelope.id) && queue.holds(entry, fence, now)) {
+          const { alone, history } = entry
+          queue.release(entry, { history, alone, readyAt: now }, now)
+        }
+      }
+      parts.onClose(subscription)
+      queue.wake()
+    },
+  }
+  return subscription
+}
+
+function settleOne(settlement: Settlement, now: number): Settled {
+  const held = heldOf(settlement.delivery)
+  if (!held?.queue.holds(held.entry, held.fence, now)) return lost(held)
+  const { entry, queue } = held
+  held.forget()
+  if (settlement.as === 'released') {
+    const alone = entry.alone && !settlement.counted
+    const readyAt = now + Math.max(0, settlement.delayMs)
+    queue.release(entry, { history: afterRelease(entry.history, settlement), alone, readyAt }, now)
+    return settled
+  }
+  queue.remove(entry)
+  if (settlement.as === 'dead') bury(held, settlement, now)
+  return settled
+}
+
+function bury(held: Held, settlement: Settlement & { readonly as: 'dead' }, now: number): void {
+  const { entry, queue } = held
+  const { attempt, errorClass, reason } = settlement
+  queue.dead.add({
+    envelope: entry.envelope,
+    queue: queue.spec.name,
+    owner: queue.spec.owner,
+    errorClass,
+    reason,
+    history: attempt ? afterRelease(entry.history, { counted: true, attempt }) : entry.history,
+    sentAt: entry.sentAt,
+    deadAt: now,
+  })
+}
+
+function renewOne(delivery: Delivery, leaseMs: number, now: number): Settled {
+  const held = heldOf(delivery)
+  if (!held?.queue.holds(held.entry, held.fence, now)) return lost(held)
+  held.queue.renew(held.entry, leaseMs, now)
+  return settled
+}
+
+function lost(held: Held | undefined): Settled {
+  held?.lose()
+  return { ok: false, fault: lostFault }
+}

@@ -1,0 +1,29 @@
+import type { Traits } from '../../transport/traits.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Everything that the seam knows, in the memory of one process and gone with it. */
+export const memoryTraits: Traits = {
+  settles: 'each',
+  claim: { kind: 'lease', maxMs: 24 * HOUR_MS },
+  release: 'delayed',
+  uncountedRelease: true,
+  counts: 'deliveries',
+  keepsHistory: true,
+  countsCrashes: true,
+  order: 'none',
+  delay: { maxMs: 3_653 * 24 * HOUR_MS },
+  dedupe: { windowMs: 'any' },
+  deadLetters: 'native',
+  priorities: 10,
+  capacity: 'exact',
+  atomicBatch: true,
+  clock: 'caller',
+  durability: 'process',
+  limits: {
+    bodyBytes: 16 * 1024 * 1024,
+    sendBatch: 10_000,
+    receiveBatch: 1_000,
+    settleBatch: 10_000,
+  },
+}

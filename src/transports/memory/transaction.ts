@@ -1,0 +1,112 @@
+import { type Settled, settled } from '../../model/delivery.ts'
+import { MillraceError } from '../../model/errors.ts'
+import { lostFault } from '../../model/fault.ts'
+import type { Transaction } from '../../transport/transport.ts'
+import { type Draft, draft, refused } from './draft.ts'
+import { type Held, heldOf } from './held.ts'
+import type { MemoryQueue } from './queue.ts'
+
+/** Sends and acks that happen together at `commit`, or never. Pass it as `tx`. */
+export interface MemoryTransaction {
+  /** @throws MILLRACE_BACKEND_FAULT when another transaction was faster with a key, a lease or the last free place. */
+  commit(): void
+  rollback(): void
+}
+
+export interface OpenTransactions {
+  begin(): MemoryTransaction
+  /** Our acts inside it; undefined when it is none of ours or no longer open. */
+  find(tx: unknown, now: () => number): Transaction | undefined
+}
+
+/** What a transaction needs of its store. */
+export interface TransactionStore {
+  queue(name: string): MemoryQueue | undefined
+  nextSeq(): number
+}
+
+interface Pending {
+  readonly drafts: Map<string, Draft>
+  readonly acks: Held[]
+  now: () => number
+}
+
+export function openTransactions(store: () => TransactionStore): OpenTransactions {
+  const open = new Map<unknown, Pending>()
+  return {
+    begin() {
+      const tx: MemoryTransaction = {
+        commit() {
+          const pending = open.get(tx)
+          open.delete(tx)
+          if (pending) commit(store(), pending)
+        },
+        rollback() {
+          open.delete(tx)
+        },
+      }
+      open.set(tx, { drafts: new Map(), acks: [], now: () => 0 })
+      return tx
+    },
+    find(tx, now) {
+      const pending = open.get(tx)
+      if (!pending) return undefined
+      pending.now = now
+      return transaction(store(), pending)
+    },
+  }
+}
+
+function transaction(store: TransactionStore, pending: Pending): Transaction {
+  return {
+    synchronous: true,
+    send(name, batch) {
+      const queue = store.queue(name)
+      if (!queue) return batch.map(() => refused('notFound'))
+      const plan = pending.drafts.get(name) ?? draft(queue)
+      pending.drafts.set(name, plan)
+      return batch.map((envelope) => plan.add(envelope, pending.now()))
+    },
+    ack: (_queue, batch) =>
+      batch.map((delivery): Settled => {
+        const held = heldOf(delivery)
+        if (held && isHeld(held, pending.now())) {
+          pending.acks.push(held)
+          return settled
+        }
+        held?.lose()
+        return { ok: false, fault: lostFault }
+      }),
+  }
+}
+
+function commit(store: TransactionStore, pending: Pending): void {
+  const now = pending.now()
+  if (!pending.acks.every((held) => isHeld(held, now))) throw conflict('a lease ran out')
+  const plans: Draft[] = []
+  for (const [name, judged] of pending.drafts) {
+    const queue = store.queue(name)
+    if (!queue) continue
+    const plan = draft(queue)
+    const refusedOne = judged.envelopes.map((one) => plan.add(one, now)).find((sent) => !sent.ok)
+    if (refusedOne) throw conflict(`queue "${name}" changed`)
+    plans.push(plan)
+  }
+  for (const held of pending.acks) {
+    held.queue.remove(held.entry)
+    held.forget()
+  }
+  for (const plan of plans) plan.store(now, store.nextSeq)
+}
+
+function isHeld(held: Held, now: number): boolean {
+  return held.queue.holds(held.entry, held.fence, now)
+}
+
+function conflict(what: string): MillraceError {
+  return new MillraceError(
+    'MILLRACE_BACKEND_FAULT',
+    `the transaction was rolled back: ${what} before the commit; run it again`,
+    { retryable: true },
+  )
+}

@@ -1,0 +1,34 @@
+import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
+import { memory } from 'millrace/memory'
+import { silentLogger } from '../../src/model/logger.ts'
+import { type VirtualClock, virtualClock } from 'millrace/testing'
+
+/** The memory transport on a clock that stands still, as a subject of the kit. */
+export function memoryHarness(): Harness & { readonly time: VirtualClock } {
+  const time = virtualClock()
+  const connector = memory()
+  const signal = new AbortController().signal
+  const connect: Harness['connect'] = () =>
+    connector.connect({ signal, clock: time, random: () => 0.5, logger: silentLogger, migrate: 'auto' })
+  let queues = 0
+  return {
+    name: 'memory',
+    time,
+    slow: 1,
+    leaseMs: 500,
+    connect,
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
+      queues += 1
+      const name = `queue-${queues}`
+      const transport = await connect()
+      await transport.topology.ensure([{ name, owner, maxDepth }], signal)
+      return name
+    },
+    async transaction() {
+      const tx = connector.begin()
+      return { tx, commit: async () => tx.commit(), rollback: async () => tx.rollback() }
+    },
+    foreignTransactions: () => [memory().begin()],
+    async dispose() {},
+  }
+}
