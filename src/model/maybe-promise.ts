@@ -9,3 +9,12 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
 export function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
   return isPromise(value) ? value.then(next) : next(value)
 }
+
+/** Runs at once, so that what is synchronous has happened when the call returns; errors become rejections. */
+export function promised<T>(run: () => MaybePromise<T>): Promise<T> {
+  try {
+    return Promise.resolve(run())
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}

@@ -63,7 +63,10 @@ export function conclude<Tx>(
     const attempt = describeError(error, { at: now, classification })
     const { history } = delivery
     const plan = afterFailure({ classification, history, retry: queue.retry, now, random: deps.random })
-    if (plan.as === 'dead') return dead(delivery, { ...plan, attempt })
+    if (plan.as === 'dead') {
+      const { errorClass } = plan
+      return dead(delivery, { errorClass, reason: `${firstLine(attempt.message)} (${plan.reason})`, attempt })
+    }
     logger.debug(`queue "${queue.name}": message ${delivery.envelope.id} will be tried again`, {
       queue: queue.name,
       messageId: delivery.envelope.id,
@@ -172,4 +175,8 @@ function announceDead<Tx>(deps: WorkerDeps<Tx>, delivery: Delivery, why: DeadRea
     { queue: queue.name, messageId: view.id, errorClass: why.errorClass, owner: queue.owner },
   )
   deps.onDead(view)
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n', 1)[0] ?? '').slice(0, 500)
 }

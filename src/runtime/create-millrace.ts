@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
 import { MillraceError } from '../model/errors.ts'
+import { promised } from '../model/maybe-promise.ts'
 import { admission } from './admission.ts'
 import type { App, QueueCounters } from './app.ts'
 import { type Counting, counting } from './counters.ts'
@@ -69,8 +70,9 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
 
   return {
     queues: resolved.queues,
-    send: (queue, payload, send) => find(queue).sender.send(payload, send),
-    sendBatch: (queue, payloads, send) => find(queue).sender.sendBatch(payloads, send),
+    send: (queue, payload, send) => promised(() => find(queue).sender.sendNow(payload, send)),
+    sendBatch: (queue, payloads, send) =>
+      promised(() => find(queue).sender.sendBatch(payloads, send)),
     work,
     start: life.start,
     close: life.close,

@@ -52,9 +52,11 @@ export function handlerContext<Tx>(options: HandlerContextOptions<Tx>): HandlerC
       try {
         refuseWhenEnded('ctx.send')
         const sender = options.senderOf(queue)
-        if (send?.tx !== undefined) return sender.send(payload, send)
-        const joined = options.effect.join((tx) => sender.sendNow(payload, { ...send, tx }))
-        return joined === undefined ? sender.send(payload, send) : Promise.resolve(joined)
+        const own = send?.tx !== undefined
+        const joined = own
+          ? undefined
+          : options.effect.join((tx) => sender.sendNow(payload, { ...send, tx }))
+        return Promise.resolve(joined ?? sender.sendNow(payload, send))
       } catch (error) {
         const rejected = Promise.reject(error)
         // Inside a synchronous transaction nobody can await it; the transaction itself fails with this error.

@@ -15,9 +15,8 @@ import type { TransactionSends } from './transaction-sends.ts'
 
 /** Sends to one queue. */
 export interface Sender {
-  /** As `send`, but throws at once and answers at once when everything is synchronous: for a synchronous transaction. */
+  /** Throws at once and answers at once when everything is synchronous, as inside a SQLite transaction. */
   sendNow(payload: unknown, options?: SendOptions): MaybePromise<SendResult>
-  send(payload: unknown, options?: SendOptions): Promise<SendResult>
   sendBatch(payloads: readonly unknown[], options?: BatchSendOptions): Promise<readonly SendResult[]>
 }
 
@@ -76,20 +75,7 @@ export function sender(options: SenderOptions): Sender {
     return batchResults(outcomes, envelopes, options)
   }
 
-  return {
-    sendNow: sendOne,
-    send: (payload, send) => promised(() => sendOne(payload, send)),
-    sendBatch: sendMany,
-  }
-}
-
-/** Runs at once, so that what is synchronous has happened when the call returns; errors become rejections. */
-function promised<T>(run: () => MaybePromise<T>): Promise<T> {
-  try {
-    return Promise.resolve(run())
-  } catch (error) {
-    return Promise.reject(error)
-  }
+  return { sendNow: sendOne, sendBatch: sendMany }
 }
 
 function throwIfEnded(closed: AbortSignal, signal: AbortSignal | undefined): void {

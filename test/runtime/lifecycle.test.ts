@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { test } from 'node:test'
+import { hasCode } from 'millrace'
+import { closeNow, stage } from './stage.ts'
+
+const never = (): Promise<never> => new Promise(() => undefined)
+
+test('send works before start, and close before start closes', async () => {
+  const { app, clock, queue, open } = await stage()
+  const { id, duplicate } = await app.send(queue, { orderId: 'a' })
+  assert.equal(duplicate, false)
+  await closeNow(app, clock)
+  await closeNow(app, clock)
+  const other = await open()
+  assert.equal((await other.admin.messages.get(queue, id))?.state, 'ready')
+  await closeNow(other, clock)
+})
+
+test('close drains: what runs may finish, and nothing new begins', async () => {
+  const { app, clock, queue, open } = await stage()
+  let finished = 0
+  app.work(
+    queue,
+    async (_message, ctx) => {
+      await new Promise<void>((resolve) => clock.after(2_000, resolve))
+      assert.equal(ctx.signal.aborted, false)
+      finished++
+    },
+    { concurrency: 2 },
+  )
+  for (const orderId of ['a', 'b', 'c', 'd']) await app.send(queue, { orderId })
+  await app.start()
+  await clock.advance(100)
+  const closed = app.close({ timeoutMs: 10_000 })
+  await clock.advance(5_000)
+  await closed
+  assert.equal(finished, 2)
+  const other = await open()
+  assert.equal((await other.admin.stats(queue)).depth, 2)
+  await closeNow(other, clock)
+})
+
+test('at the limit of close the signal fires and messages go back uncounted', async () => {
+  const { app, clock, queue, open } = await stage()
+  const reasons: unknown[] = []
+  app.work(queue, (_message, ctx) => {
+    ctx.signal.addEventListener('abort', () => reasons.push(ctx.signal.reason))
+    return never()
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  const closed = app.close({ timeoutMs: 1_000 })
+  await clock.advance(900)
+  assert.equal(reasons.length, 0)
+  await clock.advance(2_000)
+  await closed
+  assert.ok(hasCode(reasons[0], 'MILLRACE_SHUTTING_DOWN'))
+  const other = await open()
+  const message = await other.admin.messages.get(queue, id)
+  assert.equal(message?.state, 'ready')
+  assert.equal(message?.attempt, 1)
+  assert.deepEqual(message?.attempts, [])
+  await closeNow(other, clock)
+})
+
+test('a handler that never settles frees its slot, and health says so', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { handlerTimeoutMs: 100, retry: { attempts: 1 } },
+  })
+  let good = 0
+  app.work(
+    queue,
+    (message) => (message.payload.orderId === 'hang' ? never() : void good++),
+    { concurrency: 2 },
+  )
+  for (const orderId of ['hang', 'hang', 'a', 'b', 'c', 'd', 'e']) await app.send(queue, { orderId })
+  await app.start()
+  await clock.advance(4_000)
+  assert.equal(good, 0)
+  await clock.advance(2_000)
+  assert.equal(good, 5)
+  const probe = app.health()
+  await clock.advance(0)
+  const health = await probe
+  assert.equal(health.ok, false)
+  assert.match(health.reasons.join(), /2 handler\(s\) still run/)
+  assert.equal(app.counters()['orders']?.dead, 2)
+  await closeNow(app, clock)
+})
+
+test('on timeout the signal fires with the reason, and a handler that listens ends in time', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { handlerTimeoutMs: 1_000, retry: { attempts: 1 } },
+  })
+  app.work(
+    queue,
+    (_message, ctx) =>
+      new Promise((_resolve, reject) => {
+        ctx.signal.addEventListener('abort', () => reject(new Error('stopped by signal')))
+      }),
+  )
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(1_100)
+  const letter = await app.admin.deadLetters.show(queue, id)
+  assert.equal(letter?.attempts[0]?.code, 'MILLRACE_HANDLER_TIMEOUT')
+  assert.equal(app.counters()['orders']?.abandoned, 0)
+  await closeNow(app, clock)
+})
+
+test('leases are renewed: a handler far longer than its lease runs once', async () => {
+  const { app, clock, queue, open } = await stage({ queue: { handlerTimeoutMs: 600_000 } })
+  let runs = 0
+  const handler = async (): Promise<void> => {
+    runs++
+    await new Promise<void>((resolve) => clock.after(300_000, resolve))
+  }
+  app.work(queue, handler)
+  const second = await open()
+  second.work(queue, handler)
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await second.start()
+  await clock.advance(400_000)
+  assert.equal(runs, 1)
+  assert.equal(app.counters()['orders']?.acked || second.counters()['orders']?.acked, 1)
+  await closeNow(app, clock)
+  await closeNow(second, clock)
+})
+
+test('a cancelled message in flight fires the signal of its handler and is not acked', async () => {
+  const { app, clock, queue } = await stage()
+  let reason: unknown
+  app.work(
+    queue,
+    (_message, ctx) =>
+      new Promise<void>((resolve) => {
+        ctx.signal.addEventListener('abort', () => {
+          reason = ctx.signal.reason
+          resolve()
+        })
+      }),
+  )
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  assert.equal(await app.admin.messages.cancel(queue, id), true)
+  await clock.advance(15_000)
+  assert.ok(hasCode(reason, 'MILLRACE_LEASE_LOST'))
+  assert.equal(app.counters()['orders']?.acked, 0)
+  assert.equal(app.counters()['orders']?.lost, 1)
+  await closeNow(app, clock)
+})
+
+test('nobody else\'s async context reaches a handler', async () => {
+  const context = new AsyncLocalStorage<string>()
+  const { app, clock, queue } = await stage()
+  const seen: (string | undefined)[] = []
+  app.work(queue, () => {
+    seen.push(context.getStore())
+    context.enterWith('left behind')
+  })
+  await context.run('request of a user', async () => {
+    await app.start()
+    await app.send(queue, { orderId: 'a' })
+    await app.send(queue, { orderId: 'b' })
+    await clock.advance(100)
+  })
+  assert.deepEqual(seen, [undefined, undefined])
+  await closeNow(app, clock)
+})
+
+test('pause stops new runs everywhere and resume goes on', async () => {
+  const { app, clock, queue } = await stage()
+  let runs = 0
+  app.work(queue, () => void runs++)
+  await app.start()
+  await app.admin.pause(queue)
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(60_000)
+  assert.equal(runs, 0)
+  assert.equal((await app.admin.stats('orders')).paused, true)
+  await app.admin.resume(queue)
+  await clock.advance(10_000)
+  assert.equal(runs, 1)
+  await closeNow(app, clock)
+})
+
+test('a failing onDeadLetter hook changes nothing for the message', async () => {
+  const told: string[] = []
+  const { app, clock, queue, lines } = await stage({
+    queue: { retry: { attempts: 1 } },
+    app: {
+      onDeadLetter: (letter) => {
+        told.push(letter.id)
+        throw new Error('pager is broken')
+      },
+    },
+  })
+  app.work(queue, () => {
+    throw new Error('no')
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(1_000)
+  assert.deepEqual(told, [id])
+  assert.ok(lines.some((line) => line.level === 'error' && line.message.includes('onDeadLetter failed')))
+  assert.ok(lines.some((line) => line.level === 'error' && line.message.includes('is dead')))
+  assert.equal((await app.admin.stats(queue)).dead, 1)
+  await closeNow(app, clock)
+})

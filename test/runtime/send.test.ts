@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createMillrace, defineQueue, hasCode, QueueFullError, type MillraceError } from 'millrace'
+import { memory } from 'millrace/memory'
+import { z } from 'zod'
+import { closeNow, stage } from './stage.ts'
+
+const code = (expected: string) => (error: unknown) => {
+  assert.ok(hasCode(error, expected as MillraceError['code']), `expected ${expected}, got ${String(error)}`)
+  assert.ok(!String(error instanceof Error && error.message).includes('\n'), 'one line')
+  return true
+}
+
+test('the same idempotency key and payload answers the first id; another payload is a conflict', async () => {
+  const { app, clock, queue } = await stage()
+  const first = await app.send(queue, { orderId: 'a' }, { idempotencyKey: 'k' })
+  const again = await app.send(queue, { orderId: 'a' }, { idempotencyKey: 'k' })
+  assert.deepEqual(again, { id: first.id, duplicate: true })
+  await assert.rejects(
+    app.send(queue, { orderId: 'b' }, { idempotencyKey: 'k' }),
+    code('MILLRACE_IDEMPOTENCY_CONFLICT'),
+  )
+  assert.equal((await app.admin.stats(queue)).depth, 1)
+  await clock.advance(86_400_001)
+  const later = await app.send(queue, { orderId: 'b' }, { idempotencyKey: 'k' })
+  assert.equal(later.duplicate, false)
+  await closeNow(app, clock)
+})
+
+test('a dedupe key ignores the payload', async () => {
+  const { app, clock, queue } = await stage()
+  const first = await app.send(queue, { orderId: 'a' }, { dedupeKey: 'k' })
+  const again = await app.send(queue, { orderId: 'b' }, { dedupeKey: 'k' })
+  assert.deepEqual(again, { id: first.id, duplicate: true })
+  await closeNow(app, clock)
+})
+
+test('sending again with the same id stores once', async () => {
+  const { app, clock, queue } = await stage()
+  const first = await app.send(queue, { orderId: 'a' }, { id: 'my-own-id' })
+  const again = await app.send(queue, { orderId: 'a' }, { id: 'my-own-id' })
+  assert.deepEqual([first.duplicate, again], [false, { id: 'my-own-id', duplicate: true }])
+  assert.equal((await app.admin.stats(queue)).depth, 1)
+  await closeNow(app, clock)
+})
+
+test('a wrong payload is refused with its issues, in a batch with its index, and nothing is stored', async () => {
+  const { app, clock, queue } = await stage()
+  const wrong = { orderId: 7 } as unknown as { orderId: string }
+  await assert.rejects(app.send(queue, wrong), (error: unknown) => {
+    code('MILLRACE_INVALID_PAYLOAD')(error)
+    const { issues } = error as { issues: readonly { path: string }[] }
+    assert.equal(issues[0]?.path, 'orderId')
+    return true
+  })
+  await assert.rejects(app.sendBatch(queue, [{ orderId: 'a' }, wrong]), (error: unknown) => {
+    code('MILLRACE_INVALID_PAYLOAD')(error)
+    assert.equal((error as { index: number }).index, 1)
+    return true
+  })
+  assert.equal((await app.admin.stats(queue)).depth, 0)
+  await closeNow(app, clock)
+})
+
+test('a batch is all or nothing: one conflict stores none', async () => {
+  const { app, clock, queue } = await stage()
+  await app.send(queue, { orderId: 'x' }, { idempotencyKey: 'k-1' })
+  await assert.rejects(
+    app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'b' }], {
+      idempotencyKey: (_payload, index) => `k-${index}`,
+    }),
+    code('MILLRACE_IDEMPOTENCY_CONFLICT'),
+  )
+  assert.equal((await app.admin.stats(queue)).depth, 1)
+  const results = await app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'b' }])
+  assert.equal(new Set(results.map((result) => result.id)).size, 2)
+  assert.deepEqual(await app.sendBatch(queue, []), [])
+  await closeNow(app, clock)
+})
+
+test('a full queue rejects with when to come back, and the reject stores nothing', async () => {
+  const { app, clock, queue } = await stage({ queue: { capacity: { maxDepth: 3 } } })
+  for (const orderId of ['a', 'b', 'c']) await app.send(queue, { orderId })
+  await assert.rejects(app.send(queue, { orderId: 'd' }), (error: unknown) => {
+    code('MILLRACE_QUEUE_FULL')(error)
+    assert.ok(error instanceof QueueFullError && error.retryAfterMs >= 1_000)
+    return true
+  })
+  await assert.rejects(app.sendBatch(queue, [{ orderId: 'e' }]), code('MILLRACE_QUEUE_FULL'))
+  assert.equal((await app.admin.stats(queue)).depth, 3)
+  await closeNow(app, clock)
+})
+
+test('every wrong option is named at once, with its value', async () => {
+  const { app, clock, queue } = await stage()
+  await assert.rejects(
+    app.send(queue, { orderId: 'a' }, { delayMs: 5, readyAt: 5, priority: 10, idempotencyKey: '' }),
+    (error: unknown) => {
+      code('MILLRACE_INVALID_OPTIONS')(error)
+      const message = String(error)
+      for (const part of ['delayMs and readyAt', 'priority', 'got 10', 'idempotencyKey']) {
+        assert.ok(message.includes(part), `${part} in ${message}`)
+      }
+      return true
+    },
+  )
+  await assert.rejects(
+    app.send(queue, { orderId: 'a' }, { delayMS: 5 } as object),
+    /unknown option "delayMS", did you mean "delayMs"/,
+  )
+  await assert.rejects(app.send(queue, { orderId: 'a' }, { delayMs: Number.NaN }), /got NaN/)
+  await closeNow(app, clock)
+})
+
+test('delayMs and readyAt hold a message back until its time', async () => {
+  const { app, clock, queue } = await stage()
+  const handled: string[] = []
+  app.work(queue, (message) => void handled.push(message.payload.orderId))
+  await app.send(queue, { orderId: 'delayed' }, { delayMs: 60_000 })
+  await app.send(queue, { orderId: 'dated' }, { readyAt: new Date(clock.now() + 30_000) })
+  await app.send(queue, { orderId: 'now' })
+  await app.start()
+  await clock.advance(29_000)
+  assert.deepEqual(handled, ['now'])
+  await clock.advance(2_000)
+  assert.deepEqual(handled, ['now', 'dated'])
+  await clock.advance(30_000)
+  assert.deepEqual(handled, ['now', 'dated', 'delayed'])
+  await closeNow(app, clock)
+})
+
+test('a transaction of somebody else is refused before anything is stored', async () => {
+  const { app, clock, queue } = await stage()
+  for (const tx of [{}, { execute: () => [] }, 7]) {
+    await assert.rejects(app.send(queue, { orderId: 'a' }, { tx }), code('MILLRACE_FOREIGN_TRANSACTION'))
+  }
+  assert.equal((await app.admin.stats(queue)).depth, 0)
+  await closeNow(app, clock)
+})
+
+test('an unknown queue is named, with the nearest known one', async () => {
+  const { app, clock } = await stage()
+  const other = defineQueue({ name: 'order', owner: 'x', payload: z.string() })
+  await assert.rejects(app.send(other, 'a'), /did you mean "orders"/)
+  assert.throws(() => app.work(other, () => undefined), code('MILLRACE_UNKNOWN_QUEUE'))
+  await closeNow(app, clock)
+})
+
+test('handler and key function get the output of the schema', async () => {
+  const dates = defineQueue({
+    name: 'dates',
+    owner: 'team-time',
+    payload: z.object({ at: z.coerce.date() }),
+    idempotencyKey: (payload) => payload.at.toISOString(),
+  })
+  const { clock } = await stage()
+  const app = await createMillrace({ transport: memory(), queues: [dates], clock })
+  const seen: unknown[] = []
+  app.work(dates, (message) => void seen.push([message.payload.at.getTime(), message.idempotencyKey]))
+  await app.send(dates, { at: new Date(1_000) })
+  await app.start()
+  await clock.advance(100)
+  assert.deepEqual(seen, [[1_000, '1970-01-01T00:00:01.000Z']])
+  await closeNow(app, clock)
+})
+
+test('defineQueue names every problem and refuses a queue without an owner', () => {
+  assert.throws(
+    () =>
+      defineQueue({
+        name: 'bad name',
+        owner: ' ',
+        payload: z.string(),
+        retry: { attempts: 0, baseMs: -1 },
+        capacity: { maxDepth: 0 },
+      }),
+    (error: unknown) => {
+      const message = String(error)
+      for (const part of ['name:', 'owner:', 'retry.attempts', 'retry.baseMs', 'capacity.maxDepth']) {
+        assert.ok(message.includes(part), `${part} in ${message}`)
+      }
+      return true
+    },
+  )
+})

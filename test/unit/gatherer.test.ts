@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gatherer } from '../../src/runtime/gatherer.ts'
+
+test('calls of one turn go together, and what comes meanwhile goes with the next', async () => {
+  const batches: number[][] = []
+  let release: () => void = () => undefined
+  const gate = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const gathered = gatherer<number, number>({
+    maxBatch: 100,
+    flush: async (items) => {
+      batches.push([...items])
+      if (batches.length === 1) await gate
+      return items.map((n) => n * 2)
+    },
+  })
+  const first = [1, 2, 3].map((n) => gathered.add(n))
+  await Promise.resolve()
+  const second = [4, 5].map((n) => gathered.add(n))
+  assert.equal(gathered.size, 5)
+  release()
+  assert.deepEqual(await Promise.all([...first, ...second]), [2, 4, 6, 8, 10])
+  assert.deepEqual(batches, [[1, 2, 3], [4, 5]])
+  assert.equal(gathered.size, 0)
+})
+
+test('a batch is never larger than its bound', async () => {
+  const sizes: number[] = []
+  const gathered = gatherer<number, number>({
+    maxBatch: 10,
+    flush: async (items) => {
+      sizes.push(items.length)
+      return [...items]
+    },
+  })
+  await Promise.all(Array.from({ length: 25 }, (_, n) => gathered.add(n)))
+  assert.deepEqual(sizes, [10, 10, 5])
+})
+
+test('a failed flush fails its own items and no others', async () => {
+  let flushes = 0
+  const gathered = gatherer<number, number>({
+    maxBatch: 1,
+    flush: async (items) => {
+      flushes++
+      if (flushes === 1) throw new Error('gone')
+      return [...items]
+    },
+  })
+  const results = await Promise.allSettled([gathered.add(1), gathered.add(2)])
+  assert.deepEqual(results.map((result) => result.status), ['rejected', 'fulfilled'])
+})
