@@ -1,10 +1,43 @@
 import type { Family } from '../promise.ts'
+import { absences } from './absences.ts'
 import { ack } from './ack.ts'
+import { batch } from './batch.ts'
+import { browse } from './browse.ts'
+import { capacity } from './capacity.ts'
+import { close } from './close.ts'
 import { crash } from './crash.ts'
+import { deadLetter } from './dead-letter.ts'
+import { dedupe } from './dedupe.ts'
+import { delay } from './delay.ts'
+import { diagnose } from './diagnose.ts'
 import { lease } from './lease.ts'
+import { limits } from './limits.ts'
 import { receive } from './receive.ts'
+import { redrive } from './redrive.ts'
 import { release } from './release.ts'
 import { send } from './send.ts'
+import { traits } from './traits.ts'
+import { transaction } from './transaction.ts'
 
 /** All promises, in the order of docs/guarantees.md. */
-export const families: readonly Family[] = [send, receive, ack, release, lease, crash]
+export const families: readonly Family[] = [
+  send,
+  receive,
+  ack,
+  release,
+  lease,
+  crash,
+  deadLetter,
+  redrive,
+  delay,
+  dedupe,
+  batch,
+  limits,
+  capacity,
+  transaction,
+  browse,
+  close,
+  diagnose,
+  traits,
+  absences,
+]
