@@ -9,6 +9,8 @@ export interface WriteOptions {
   readonly busyTimeoutMs?: number
   /** 0 <= n < 1, for the jitter between two tries. */
   readonly random?: () => number
+  /** A second reason to stop waiting. */
+  readonly closing?: AbortSignal
 }
 
 export const BUSY_TIMEOUT_MS = 30_000
@@ -56,14 +58,15 @@ async function retry<T>(
   run: () => T,
   options: WriteOptions,
 ): Promise<T> {
-  const { busyTimeoutMs = BUSY_TIMEOUT_MS, random = jitter } = options
+  const { busyTimeoutMs = BUSY_TIMEOUT_MS, random = jitter, closing } = options
+  const ends = closing ? AbortSignal.any([signal, closing]) : signal
   const endAt = clock.now() + busyTimeoutMs
   for (;;) {
     const leftMs = endAt - clock.now()
     if (leftMs <= 0) throw stillLocked(busyTimeoutMs)
     const pauseMs = PAUSE_MIN_MS + random() * (PAUSE_MAX_MS - PAUSE_MIN_MS)
-    await pause(clock, Math.min(leftMs, pauseMs), signal)
-    signal.throwIfAborted()
+    await pause(clock, Math.min(leftMs, pauseMs), ends)
+    ends.throwIfAborted()
     const outcome = attempt(handle, run)
     if (outcome.free) return outcome.value
   }

@@ -1,0 +1,86 @@
+import type { Row } from '../../sql/executor.ts'
+import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import type { Browse, Gauge, StoredMessage } from '../../transport/transport.ts'
+import { envelopeOf, historyOf } from './row.ts'
+import { ADD_TO_TOTAL, CANCEL, GAUGE, GET_MESSAGE, PURGE, SET_PAUSED } from './statements.ts'
+import { needQueue, type Store } from './store.ts'
+
+/** Rows removed in one transaction; others get the lock in between. */
+const PURGE_STEP = 5_000
+const PURGED_STATES: readonly number[] = [0, 1, 3]
+
+export function browse(store: Store): Browse {
+  const { handle, clock } = store
+  return {
+    gauge: (name) =>
+      store.read(() => {
+        const now = clock.now()
+        needQueue(handle, name)
+        return gaugeOf(asRow(prepared(handle, GAUGE).get(now, now, name)), now)
+      }),
+    get: (name, id) =>
+      store.read(() => {
+        const found = prepared(handle, GET_MESSAGE).get(needQueue(handle, name).id, id)
+        return found === undefined ? undefined : storedMessage(asRow(found), clock.now())
+      }),
+    cancel: (name, id) =>
+      store.write(() => {
+        const queue = needQueue(handle, name)
+        const removed = Number(prepared(handle, CANCEL).run(queue.id, id).changes)
+        if (removed > 0) prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
+        return removed > 0
+      }),
+    async setPaused(name, paused) {
+      const queueId = await store.write(() => {
+        const { id } = needQueue(handle, name)
+        prepared(handle, SET_PAUSED).run(paused ? 1 : 0, id)
+        return id
+      })
+      store.bell.ring(queueId)
+    },
+    purge: (name) => purge(store, name),
+  }
+}
+
+async function purge(store: Store, name: string): Promise<number> {
+  let removed = 0
+  for (const state of PURGED_STATES) {
+    for (let step = PURGE_STEP; step === PURGE_STEP; removed += step) {
+      step = await store.write(() => purgeStep(store, name, state))
+    }
+  }
+  return removed
+}
+
+function purgeStep({ handle }: Store, name: string, state: number): number {
+  const queue = needQueue(handle, name)
+  const removed = Number(prepared(handle, PURGE).run(queue.id, state, PURGE_STEP).changes)
+  if (removed > 0) prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
+  return removed
+}
+
+/** What fell due counts as ready, whether or not a receive has moved it already. */
+function gaugeOf(row: Row, now: number): Gauge {
+  const scheduled = asNumber(row.scheduled)
+  const inFlight = asNumber(row.in_flight)
+  return {
+    depth: Math.max(0, asNumber(row.total) - scheduled - inFlight),
+    scheduled,
+    inFlight,
+    dead: asNumber(row.dead),
+    ageMs: Math.max(0, now - asNumber(row.oldest_at)),
+    paused: row.paused === 1,
+  }
+}
+
+function storedMessage(row: Row, now: number): StoredMessage {
+  const readyAt = asNumber(row.ready_at)
+  const waits = row.state === 1 && readyAt > now
+  return {
+    envelope: envelopeOf(row),
+    state: waits ? 'scheduled' : row.state === 2 ? 'in flight' : 'ready',
+    sentAt: asNumber(row.sent_at),
+    readyAt,
+    history: historyOf(row),
+  }
+}

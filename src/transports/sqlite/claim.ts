@@ -1,0 +1,93 @@
+import { afterCrash } from '../../model/history.ts'
+import type { Row, SqliteHandle } from '../../sql/executor.ts'
+import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { historyOf, recordsText, saturated } from './row.ts'
+import {
+  CLAIM_QUARANTINED,
+  CLAIM_READY,
+  EXPIRED_LEASES,
+  NEXT_FENCE,
+  PROBE,
+  PROMOTE_DUE,
+  QUARANTINE,
+} from './statements.ts'
+
+/** Rows that one receive moves at most, so that no single one pays for a whole backlog. */
+const STEP = 500
+
+export interface ClaimRequest {
+  readonly queueId: number
+  readonly max: number
+  readonly leaseMs: number
+}
+
+export interface Claimed {
+  readonly rows: readonly Row[]
+  readonly fence: number
+  readonly leaseUntil: number
+  /** Queues that got messages back from dead workers. */
+  readonly reclaimed: ReadonlySet<number>
+}
+
+/** What a look into the tables says: something to do now, or nothing before `dueAt`. */
+export interface Probe {
+  readonly work: boolean
+  readonly dueAt: number | undefined
+}
+
+export function probe(handle: SqliteHandle, queueId: number, now: number): Probe {
+  const row = asRow(prepared(handle, PROBE).get(queueId))
+  const leaseAt = momentOf(row.lease_at)
+  // A paused queue still takes back what dead workers held, and then waits to be resumed.
+  if (leaseAt !== undefined && leaseAt <= now) return { work: true, dueAt: now }
+  if (row.paused === 1) return { work: false, dueAt: leaseAt }
+  const dueAt = earliest(momentOf(row.due_at), leaseAt)
+  return { work: row.ready === 1 || (dueAt !== undefined && dueAt <= now), dueAt }
+}
+
+/** Takes up to `max` messages, inside a write transaction; a quarantined one comes alone and first. */
+export function claim(handle: SqliteHandle, request: ClaimRequest, now: number): Claimed {
+  const { queueId, max, leaseMs } = request
+  const reclaimed = reclaim(handle, now)
+  prepared(handle, PROMOTE_DUE).run(queueId, now, Math.max(STEP, max))
+  const leaseUntil = now + leaseMs
+  const next = prepared(handle, NEXT_FENCE).all(queueId)[0]
+  if (next === undefined) return { rows: [], fence: 0, leaseUntil, reclaimed }
+  const fence = asNumber(asRow(next).fence)
+  const suspects = prepared(handle, CLAIM_QUARANTINED).all(leaseUntil, fence, queueId)
+  const rows =
+    suspects.length > 0
+      ? suspects
+      : prepared(handle, CLAIM_READY).all(leaseUntil, fence, queueId, max)
+  return { rows: rows.map(asRow).sort(inOrder), fence, leaseUntil, reclaimed }
+}
+
+/** Takes back what vanished holders had, for all queues: one counted attempt of class crashed, then alone. */
+function reclaim(handle: SqliteHandle, now: number): ReadonlySet<number> {
+  const queues = new Set<number>()
+  for (const found of prepared(handle, EXPIRED_LEASES).all(now, STEP)) {
+    const row = asRow(found)
+    const { counted, crashes, records } = afterCrash(historyOf(row), now)
+    const counts = [saturated(counted), saturated(crashes)]
+    prepared(handle, QUARANTINE).run(now, ...counts, recordsText(records), row.seq)
+    queues.add(asNumber(row.queue_id))
+  }
+  return queues
+}
+
+/** RETURNING gives rows in no promised order. */
+function inOrder(a: Row, b: Row): number {
+  return (
+    asNumber(b.priority) - asNumber(a.priority) ||
+    asNumber(a.ready_at) - asNumber(b.ready_at) ||
+    asNumber(a.seq) - asNumber(b.seq)
+  )
+}
+
+function momentOf(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
+
+function earliest(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a
+}

@@ -1,0 +1,2 @@
+export type { Synchronous } from '../../sql/sqlite-open.ts'
+export { type SqliteOptions, type SqliteSettings, sqlite } from './sqlite.ts'

@@ -1,0 +1,145 @@
+import type { Sent } from '../../model/delivery.ts'
+import type { Envelope, RememberedKey } from '../../model/envelope.ts'
+import type { Fault, FaultCode } from '../../model/fault.ts'
+import { isId } from '../../model/ids.ts'
+import type { SqliteHandle } from '../../sql/executor.ts'
+import { asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { headersText } from './row.ts'
+import {
+  ADD_TO_TOTAL,
+  HAS_DEAD_LETTER,
+  HAS_DEAD_LETTERS,
+  HAS_MESSAGE,
+  INSERT_MESSAGE,
+  PRUNE_KEYS,
+  RECALL_KEY,
+  REMEMBER_KEY,
+} from './statements.ts'
+import { findQueue, type QueueRow } from './store.ts'
+import { BODY_MAX_BYTES, DELAY_MAX_MS, PRIORITIES } from './traits.ts'
+
+export interface SentBatch {
+  readonly outcomes: readonly Sent[]
+  /** Absent when there is no such queue. */
+  readonly queueId: number | undefined
+  readonly stored: number
+}
+
+interface Placing {
+  readonly handle: SqliteHandle
+  readonly queue: QueueRow
+  readonly now: number
+  /** Most queues have no dead letters, and then no message is looked up among them. */
+  readonly hasDead: boolean
+  stored: number
+}
+
+/** Stores a batch inside the open transaction of this handle; one bad item does not hinder the others. */
+export function storeBatch(
+  handle: SqliteHandle,
+  now: number,
+  queueName: string,
+  batch: readonly Envelope[],
+): SentBatch {
+  const queue = findQueue(handle, queueName)
+  if (!queue) {
+    return { outcomes: batch.map(() => refused('notFound')), queueId: undefined, stored: 0 }
+  }
+  const hasDead = prepared(handle, HAS_DEAD_LETTERS).get(queue.id) !== undefined
+  const placing: Placing = { handle, queue, now, hasDead, stored: 0 }
+  const outcomes = batch.map((envelope) => storeOne(placing, envelope))
+  const { stored } = placing
+  if (stored > 0) prepared(handle, ADD_TO_TOTAL).run(stored, queue.id)
+  return { outcomes, queueId: queue.id, stored }
+}
+
+/** An atomic batch with a fault: nothing is kept, and the good items say so. */
+export function allRefused(outcomes: readonly Sent[]): readonly Sent[] | undefined {
+  const failed = outcomes.find((outcome) => !outcome.ok)
+  if (!failed || failed.ok) return undefined
+  const { code, retryable } = failed.fault
+  return outcomes.map((outcome) => (outcome.ok ? refused(code, { retryable }) : outcome))
+}
+
+/** Forgets a few expired keys; called with each batch that brings new ones, so that they never pile up. */
+export function pruneKeys(handle: SqliteHandle, now: number, batch: readonly Envelope[]): void {
+  const brought = batch.reduce((sum, envelope) => sum + (envelope.remember?.length ?? 0), 0)
+  if (brought > 0) prepared(handle, PRUNE_KEYS).run(now, 2 * brought + 10)
+}
+
+function storeOne(placing: Placing, envelope: Envelope): Sent {
+  const { handle, queue, now } = placing
+  const { id, remember = [] } = envelope
+  const bad = refusal(envelope)
+  if (bad) return bad
+  if (placing.hasDead && prepared(handle, HAS_DEAD_LETTER).get(queue.id, id)) return duplicateOf(id)
+  const known = remember.length > 0 ? recall(placing, id, remember) : undefined
+  if (known) return known
+  if (queue.maxDepth !== undefined && queue.total + placing.stored >= queue.maxDepth) {
+    return isStored(placing, id) ? duplicateOf(id) : refused('full', { retryable: true })
+  }
+  if (!insert(placing, envelope)) return duplicateOf(id)
+  placing.stored += 1
+  for (const key of remember) {
+    const { kind, key: text, fingerprint = null, windowMs } = key
+    const expiresAt = now + windowMs
+    prepared(handle, REMEMBER_KEY).run(queue.id, kind, text, fingerprint, id, expiresAt)
+  }
+  return { ok: true, id, duplicate: false }
+}
+
+function insert({ handle, queue, now }: Placing, envelope: Envelope): boolean {
+  const { id, priority, delayMs = 0, readyAt = now + delayMs } = envelope
+  const scheduled = readyAt > now
+  const { changes } = prepared(handle, INSERT_MESSAGE).run(
+    queue.id,
+    id,
+    scheduled ? 1 : 0,
+    priority,
+    scheduled ? readyAt : now,
+    now,
+    envelope.idempotencyKey ?? null,
+    envelope.orderingKey ?? null,
+    headersText(envelope.headers),
+    envelope.body,
+  )
+  return Number(changes) > 0
+}
+
+function recall(placing: Placing, id: string, keys: readonly RememberedKey[]): Sent | undefined {
+  const { handle, queue, now } = placing
+  if (isStored(placing, id)) return duplicateOf(id)
+  let first: string | undefined
+  for (const { kind, key, fingerprint = null } of keys) {
+    const found = prepared(handle, RECALL_KEY).get(queue.id, kind, key, now)
+    if (found === undefined) continue
+    const known = asRow(found)
+    const knownId = String(known.message_id)
+    if (kind === 'idempotency' && known.fingerprint !== fingerprint) {
+      return refused('conflict', { id: knownId })
+    }
+    first ??= knownId
+  }
+  return first === undefined ? undefined : duplicateOf(first)
+}
+
+function isStored({ handle, queue }: Placing, id: string): boolean {
+  return prepared(handle, HAS_MESSAGE).get(queue.id, id) !== undefined
+}
+
+function refusal(envelope: Envelope): Sent | undefined {
+  const { body, delayMs = 0, id, priority, readyAt } = envelope
+  if (body.byteLength > BODY_MAX_BYTES) return refused('tooLarge')
+  const timed = delayMs >= 0 && delayMs <= DELAY_MAX_MS && !(delayMs > 0 && readyAt !== undefined)
+  const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
+  const finite = readyAt === undefined || Number.isFinite(readyAt)
+  return timed && ranked && finite && isId(id) ? undefined : refused('invalid')
+}
+
+function duplicateOf(id: string): Sent {
+  return { ok: true, id, duplicate: true }
+}
+
+function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
+  return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
+}

@@ -1,0 +1,105 @@
+import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
+import { lostFault } from '../../model/fault.ts'
+import { afterRelease } from '../../model/history.ts'
+import type { SqliteHandle } from '../../sql/executor.ts'
+import { prepared } from '../../sql/sqlite-handle.ts'
+import { type Held, heldOf } from './held.ts'
+import { recordsText, saturated } from './row.ts'
+import { ACK, ADD_TO_TOTAL, BURY, RELEASE, RENEW } from './statements.ts'
+import { DELAY_MAX_MS } from './traits.ts'
+
+export const lost: Settled = { ok: false, fault: lostFault }
+
+/** Ends deliveries inside the open transaction of this handle; a lease that ran out is lost, taken by another or not. */
+export function settleBatch(
+  handle: SqliteHandle,
+  batch: readonly Settlement[],
+  now: number,
+): readonly Settled[] {
+  const gone = new Map<number, number>()
+  const outcomes = batch.map((settlement) => {
+    const held = heldOf(settlement.delivery)
+    if (!held) return lost
+    if (settlement.as === 'released') return release(handle, held, settlement, now)
+    if (settlement.as === 'dead' && !bury(handle, held, settlement, now)) return lost
+    if (!changed(handle, ACK, ...claimOf(held, now))) return lost
+    gone.set(held.queueId, (gone.get(held.queueId) ?? 0) + 1)
+    return settled
+  })
+  for (const [queueId, count] of gone) prepared(handle, ADD_TO_TOTAL).run(-count, queueId)
+  return outcomes
+}
+
+export function renewBatch(
+  handle: SqliteHandle,
+  batch: readonly Delivery[],
+  leaseMs: number,
+  now: number,
+): readonly Settled[] {
+  return batch.map((delivery) => {
+    const held = heldOf(delivery)
+    if (!held || !changed(handle, RENEW, now + leaseMs, ...claimOf(held, now))) return lost
+    return settled
+  })
+}
+
+/** Gives back, as it was, what a closing subscription still holds. */
+export function giveBack(handle: SqliteHandle, all: readonly Held[], now: number): void {
+  for (const held of all) {
+    release(
+      handle,
+      held,
+      { as: 'released', delivery: held.delivery, delayMs: 0, counted: false },
+      now,
+    )
+  }
+}
+
+type Released = Settlement & { readonly as: 'released' }
+type Dead = Settlement & { readonly as: 'dead' }
+
+function release(handle: SqliteHandle, held: Held, settlement: Released, now: number): Settled {
+  const { delayMs, counted } = settlement
+  const { alone: wasAlone } = held.delivery
+  const history = afterRelease(held.delivery.history, settlement)
+  // An uncounted release says nothing about whether the message kills its worker.
+  const alone = wasAlone && !counted
+  const waitMs = Number.isNaN(delayMs) ? 0 : Math.min(Math.max(0, delayMs), DELAY_MAX_MS)
+  const kept = changed(
+    handle,
+    RELEASE,
+    waitMs > 0 ? 1 : alone ? 3 : 0,
+    now + waitMs,
+    alone ? 1 : 0,
+    saturated(history.counted),
+    history.throttledSince ?? null,
+    recordsText(history.records),
+    ...claimOf(held, now),
+  )
+  return kept ? settled : lost
+}
+
+function bury(handle: SqliteHandle, held: Held, settlement: Dead, now: number): boolean {
+  const { attempt, errorClass, reason } = settlement
+  const { history: before } = held.delivery
+  const history = attempt ? afterRelease(before, { counted: true, attempt }) : before
+  return changed(
+    handle,
+    BURY,
+    now,
+    errorClass,
+    reason,
+    saturated(history.counted),
+    history.throttledSince ?? null,
+    recordsText(history.records),
+    ...claimOf(held, now),
+  )
+}
+
+function claimOf(held: Held, now: number): readonly [number, number, number, number] {
+  return [held.seq, held.queueId, held.fence, now]
+}
+
+function changed(handle: SqliteHandle, sql: string, ...params: readonly unknown[]): boolean {
+  return Number(prepared(handle, sql).run(...params).changes) > 0
+}

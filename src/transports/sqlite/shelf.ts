@@ -1,0 +1,131 @@
+import type { DeadLetter } from '../../model/dead-letter.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { SqliteHandle } from '../../sql/executor.ts'
+import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import type {
+  AuditEntry,
+  AuditNote,
+  Shelf,
+  ShelfFilter,
+  ShelfListOptions,
+  ShelfPage,
+} from '../../transport/transport.ts'
+import { deadLetterOf } from './row.ts'
+import {
+  ADD_AUDIT,
+  ADD_TO_TOTAL,
+  COUNT_DEAD,
+  COUNT_DEAD_OF_CLASS,
+  GET_DEAD,
+  LIST_AUDIT,
+  LIST_DEAD,
+  LIST_DEAD_OF_CLASS,
+  REMOVE_DEAD,
+  REVIVE,
+} from './statements.ts'
+import { needQueue, type QueueRow, type Store } from './store.ts'
+
+const FOREVER: number = Number.MAX_SAFE_INTEGER
+
+export function shelf(store: Store): Shelf {
+  const { handle, clock } = store
+  return {
+    list: (name, options) => store.read(() => list(handle, needQueue(handle, name), options)),
+    get: (name, id) =>
+      store.read(() => {
+        const found = prepared(handle, GET_DEAD).get(needQueue(handle, name).id, id)
+        return found === undefined ? undefined : deadLetterOf(asRow(found), name)
+      }),
+    count: (name, filter) => store.read(() => count(handle, needQueue(handle, name).id, filter)),
+    async redrive(name, ids, note) {
+      const moved = await store.write(() => redrive(handle, name, ids, note, clock.now()))
+      store.bell.ring()
+      return moved
+    },
+    discard: (name, ids, note) =>
+      store.write(() => {
+        const queue = needQueue(handle, name)
+        return ids.filter((id) =>
+          remove(handle, queue.id, id, { ...note, act: 'discard' }, clock.now()),
+        )
+      }),
+    audit: (name, limit) =>
+      store.read(() =>
+        prepared(handle, LIST_AUDIT)
+          .all(needQueue(handle, name).id, limit)
+          .map((row) => auditEntry(row, name)),
+      ),
+  }
+}
+
+function redrive(
+  handle: SqliteHandle,
+  name: string,
+  ids: readonly string[],
+  note: AuditNote,
+  now: number,
+): readonly string[] {
+  const queue = needQueue(handle, name)
+  const moved = ids.filter((id) => {
+    if (Number(prepared(handle, REVIVE).run(now, queue.id, id).changes) === 0) return false
+    return remove(handle, queue.id, id, { ...note, act: 'redrive' }, now)
+  })
+  if (moved.length > 0) prepared(handle, ADD_TO_TOTAL).run(moved.length, queue.id)
+  return moved
+}
+
+type Act = AuditNote & Pick<AuditEntry, 'act'>
+
+function remove(handle: SqliteHandle, queueId: number, id: string, act: Act, now: number): boolean {
+  if (Number(prepared(handle, REMOVE_DEAD).run(queueId, id).changes) === 0) return false
+  prepared(handle, ADD_AUDIT).run(queueId, id, now, act.act, act.actor, act.reason)
+  return true
+}
+
+function list(handle: SqliteHandle, queue: QueueRow, options: ShelfListOptions): ShelfPage {
+  const { errorClass, deadBefore = FOREVER, limit, cursor } = options
+  const from = cursor === undefined ? { deadAt: FOREVER, id: '\u{10ffff}' } : readCursor(cursor)
+  const place = [deadBefore, from.deadAt, from.id, limit + 1]
+  const rows =
+    errorClass === undefined
+      ? prepared(handle, LIST_DEAD).all(queue.id, ...place)
+      : prepared(handle, LIST_DEAD_OF_CLASS).all(queue.id, errorClass, ...place)
+  const items = rows.slice(0, limit).map((row) => deadLetterOf(asRow(row), queue.name))
+  const last = items.at(-1)
+  return { items, cursor: rows.length > limit && last ? writeCursor(last) : null }
+}
+
+function count(handle: SqliteHandle, queueId: number, filter: ShelfFilter): number {
+  const { errorClass, deadBefore = FOREVER } = filter
+  const row =
+    errorClass === undefined
+      ? prepared(handle, COUNT_DEAD).get(queueId, deadBefore)
+      : prepared(handle, COUNT_DEAD_OF_CLASS).get(queueId, errorClass, deadBefore)
+  return asNumber(asRow(row).n)
+}
+
+function auditEntry(value: unknown, queue: string): AuditEntry {
+  const row = asRow(value)
+  return {
+    at: asNumber(row.at),
+    act: row.act === 'discard' ? 'discard' : 'redrive',
+    queue,
+    messageId: String(row.message_id),
+    actor: String(row.actor),
+    reason: String(row.reason),
+  }
+}
+
+function writeCursor({ deadAt, envelope }: DeadLetter): string {
+  return `${deadAt}_${envelope.id}`
+}
+
+function readCursor(cursor: string): { readonly deadAt: number; readonly id: string } {
+  const cut = cursor.indexOf('_')
+  const deadAt = Number(cursor.slice(0, cut))
+  if (cut > 0 && Number.isFinite(deadAt)) return { deadAt, id: cursor.slice(cut + 1) }
+  throw new MillraceError(
+    'MILLRACE_INVALID_OPTIONS',
+    `expected the cursor of a page before, got "${cursor.slice(0, 100)}"`,
+  )
+}

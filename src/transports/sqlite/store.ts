@@ -1,0 +1,125 @@
+import type { Clock } from '../../model/clock.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { Logger } from '../../model/logger.ts'
+import type { SqliteHandle } from '../../sql/executor.ts'
+import { asNumber, asRow, prepared, sqliteIdentity } from '../../sql/sqlite-handle.ts'
+import { whenFree, withWriteTransaction } from '../../sql/sqlite-write.ts'
+import { type Bell, bell } from './bell.ts'
+import { DATA_VERSION, FIND_QUEUE } from './statements.ts'
+
+/** One connection with what every part of the transport needs: its clock, its locks, its wake-ups. */
+export interface Store {
+  readonly handle: SqliteHandle
+  readonly identity: string | SqliteHandle
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly bell: Bell
+  /** Fires when the transport closes; everything that waits gives up. */
+  readonly closing: AbortSignal
+  /** Runs in one write transaction, as soon as the lock is free. */
+  write<T>(work: () => T, options?: CallOptions): Promise<T>
+  read<T>(work: () => T, options?: CallOptions): Promise<T>
+  /** Idempotent. Ends the waiting; the handle is closed when it is ours. */
+  close(): void
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly busyTimeoutMs?: number
+}
+
+export interface StoreOptions {
+  readonly handle: SqliteHandle
+  /** A handle in memory is shared with the user and stays open. */
+  readonly shared: boolean
+  readonly clock: Clock
+  readonly random: () => number
+  readonly logger: Logger
+  readonly pollMs: number
+  readonly busyTimeoutMs: number
+}
+
+export function openStore(options: StoreOptions): Store {
+  const { handle, clock, random, logger } = options
+  const identity = sqliteIdentity(handle)
+  const closing = new AbortController()
+  const changes = bell({ identity, clock, pollMs: options.pollMs, changed: watch(options) })
+
+  const call = <T>(
+    run: typeof withWriteTransaction,
+    work: () => T,
+    given: CallOptions,
+  ): Promise<T> => {
+    if (closing.signal.aborted) return Promise.reject(closedError('the transport'))
+    const { signal = closing.signal, busyTimeoutMs = options.busyTimeoutMs } = given
+    const whileOpen = { busyTimeoutMs, random, closing: closing.signal }
+    return run(handle, clock, signal, work, whileOpen)
+  }
+
+  return {
+    handle,
+    identity,
+    clock,
+    logger,
+    bell: changes,
+    closing: closing.signal,
+    write: (work, given = {}) => call(withWriteTransaction, work, given),
+    read: (work, given = {}) => call(whenFree, work, given),
+    close() {
+      if (closing.signal.aborted) return
+      closing.abort(closedError('the transport'))
+      changes.close()
+      if (!options.shared) handle.close()
+    },
+  }
+}
+
+/**
+ * Answers whether somebody else committed. SQLite counts the commits of other connections (pragma data_version); those
+ * of a user who shares our handle are not among them, so a shared handle always says yes.
+ */
+function watch({ handle, shared }: StoreOptions): () => boolean {
+  if (shared) return () => true
+  let seen: unknown
+  return () => {
+    try {
+      const version = asRow(prepared(handle, DATA_VERSION).get()).data_version
+      const changed = version !== seen
+      seen = version
+      return changed
+    } catch {
+      // Locked for a moment (recovery of the WAL): look into the tables instead, where waiting is handled.
+      return true
+    }
+  }
+}
+
+export interface QueueRow {
+  readonly id: number
+  readonly name: string
+  readonly maxDepth: number | undefined
+  readonly total: number
+}
+
+export function findQueue(handle: SqliteHandle, name: string): QueueRow | undefined {
+  const found = prepared(handle, FIND_QUEUE).get(name)
+  if (found === undefined) return undefined
+  const row = asRow(found)
+  const maxDepth = row.max_depth === null ? undefined : asNumber(row.max_depth)
+  return { id: asNumber(row.id), name, maxDepth, total: asNumber(row.total) }
+}
+
+/** A transport is asked only for queues that were ensured. */
+export function needQueue(handle: SqliteHandle, name: string): QueueRow {
+  const queue = findQueue(handle, name)
+  if (queue) return queue
+  throw new MillraceError(
+    'MILLRACE_UNKNOWN_QUEUE',
+    `queue "${name}" does not exist; ensure it first (createMillrace does this for its queues)`,
+    { fields: { queue: name } },
+  )
+}
+
+export function closedError(what: string): MillraceError {
+  return new MillraceError('MILLRACE_CLOSED', `${what} is closed; connect again`)
+}

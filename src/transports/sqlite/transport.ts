@@ -1,0 +1,121 @@
+import type { Sent } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import { hasCode } from '../../model/errors.ts'
+import type { Fault } from '../../model/fault.ts'
+import { sqliteFault } from '../../sql/sqlite-fault.ts'
+import { prepared } from '../../sql/sqlite-handle.ts'
+import type { Traits } from '../../transport/traits.ts'
+import type {
+  QueueSpec,
+  SendOptions,
+  SubscribeOptions,
+  Subscription,
+  Transport,
+} from '../../transport/transport.ts'
+import { browse } from './browse.ts'
+import { allRefused, pruneKeys, storeBatch } from './send.ts'
+import { shelf } from './shelf.ts'
+import { ENSURE_QUEUE } from './statements.ts'
+import { closedError, needQueue, type Store } from './store.ts'
+import { sqliteSubscription } from './subscription.ts'
+import { transactionOf } from './transaction.ts'
+
+export function sqliteTransport(store: Store, traits: Traits, databaseId: string): Transport {
+  const subscriptions = new Set<Subscription>()
+  return {
+    name: 'sqlite',
+    traits,
+    databaseId,
+    send: (queue, batch, options) => send(store, queue, batch, options),
+    subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
+    diagnose,
+    async close() {
+      await Promise.all([...subscriptions].map((subscription) => subscription.close()))
+      store.close()
+    },
+    topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
+    browse: browse(store),
+    shelf: shelf(store),
+    transaction(tx) {
+      if (store.closing.aborted) throw closedError('the transport')
+      return transactionOf(store, tx)
+    },
+  }
+}
+
+/** Carries the answers of an atomic batch out of the transaction that it rolls back. */
+class Undone extends Error {
+  readonly outcomes: readonly Sent[]
+  constructor(outcomes: readonly Sent[]) {
+    super('the batch was rolled back')
+    this.outcomes = outcomes
+  }
+}
+
+async function send(
+  store: Store,
+  queue: string,
+  batch: readonly Envelope[],
+  { signal, atomic = false }: SendOptions,
+): Promise<readonly Sent[]> {
+  if (batch.length === 0) return []
+  const { handle, clock } = store
+  try {
+    const sent = await store.write(
+      () => {
+        const now = clock.now()
+        pruneKeys(handle, now, batch)
+        const stored = storeBatch(handle, now, queue, batch)
+        const undone = atomic ? allRefused(stored.outcomes) : undefined
+        if (undone) throw new Undone(undone)
+        return stored
+      },
+      { signal },
+    )
+    if (sent.stored > 0) store.bell.ring(sent.queueId)
+    return sent.outcomes
+  } catch (error) {
+    if (error instanceof Undone) return error.outcomes
+    throw error
+  }
+}
+
+async function subscribe(
+  store: Store,
+  subscriptions: Set<Subscription>,
+  name: string,
+  { leaseMs }: SubscribeOptions,
+): Promise<Subscription> {
+  const { id } = await store.read(() => needQueue(store.handle, name))
+  const subscription = sqliteSubscription({
+    store,
+    queueId: id,
+    leaseMs,
+    onClose: (one) => subscriptions.delete(one),
+  })
+  subscriptions.add(subscription)
+  return subscription
+}
+
+async function ensure(
+  store: Store,
+  queues: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (queues.length === 0) return
+  await store.write(
+    () => {
+      for (const { name, owner, maxDepth } of queues) {
+        prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null)
+      }
+    },
+    { signal },
+  )
+}
+
+function diagnose(error: unknown): Fault {
+  const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
+  if (hasCode(error, 'MILLRACE_CLOSED')) return { ...fault, code: 'unavailable' }
+  if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
+  return sqliteFault(error)
+}

@@ -1,0 +1,25 @@
+import { after, test } from 'node:test'
+import { conformance, type Deviation } from 'millrace/conformance'
+import { betterSqliteHarness, nodeFileHarness, nodeMemoryHarness } from './sqlite-harness.ts'
+
+const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
+
+const oneHandle: readonly Deviation[] = [
+  {
+    title: "A message sent in the user's transaction is there when it commits, and not before.",
+    reason:
+      'a database in memory has one handle, so a look from elsewhere waits until the open transaction has ended',
+  },
+]
+
+const subjects = [
+  { open: nodeFileHarness, deviations: [] },
+  { open: nodeMemoryHarness, deviations: oneHandle },
+  { open: betterSqliteHarness, deviations: [] },
+]
+
+for (const { open, deviations } of subjects) {
+  const harness = await open()
+  after(() => harness.dispose())
+  await conformance({ test, harness, depth, deviations })
+}
