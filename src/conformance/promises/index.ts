@@ -18,6 +18,7 @@ import { release } from './release.ts'
 import { send } from './send.ts'
 import { traits } from './traits.ts'
 import { transaction } from './transaction.ts'
+import { workloads } from './workloads.ts'
 
 /** All promises, in the order of docs/guarantees.md. */
 export const families: readonly Family[] = [
@@ -40,4 +41,5 @@ export const families: readonly Family[] = [
   diagnose,
   traits,
   absences,
+  workloads,
 ]
