@@ -1,0 +1,70 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Account, giveTo } from './account.ts'
+
+const PREFIX = 'millrace-rig-'
+const OWNER = 'owner.pid'
+
+/** A folder for one server, readable by the account that runs it. Removed with `removeFolder`. */
+export function privateFolder(account: Account | undefined): string {
+  const folder = mkdtempSync(join(tmpdir(), PREFIX))
+  writeFileSync(join(folder, OWNER), String(process.pid))
+  chmodSync(folder, 0o700)
+  giveTo(account, folder)
+  return folder
+}
+
+export function removeFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+}
+
+/** Ends what a run left behind that was killed: servers in our own folders whose owner is gone. */
+export function sweep(): readonly string[] {
+  const swept: string[] = []
+  for (const name of readdirSync(tmpdir())) {
+    const folder = join(tmpdir(), name)
+    if (!name.startsWith(PREFIX) || !isOrphan(folder)) continue
+    for (const pid of serverPids(folder)) endIfOurs(pid, folder)
+    removeFolder(folder)
+    swept.push(folder)
+  }
+  return swept
+}
+
+function isOrphan(folder: string): boolean {
+  const pid = readPid(join(folder, OWNER))
+  return pid !== undefined && !isAlive(pid)
+}
+
+function serverPids(folder: string): readonly number[] {
+  const files = [join(folder, 'data', 'postmaster.pid'), join(folder, 'server.pid')]
+  return files.map(readPid).filter((pid) => pid !== undefined)
+}
+
+/** A process id may have been given to another process since: its command line must name our folder. */
+function endIfOurs(pid: number, folder: string): void {
+  try {
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder)) process.kill(pid, 'SIGQUIT')
+  } catch {
+    // It is gone already, which is what we want.
+  }
+}
+
+function readPid(file: string): number | undefined {
+  try {
+    const pid = Number.parseInt(readFileSync(file, 'utf8'), 10)
+    return Number.isInteger(pid) && pid > 0 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
