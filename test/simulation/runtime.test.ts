@@ -20,9 +20,9 @@ import { seeded } from '../runtime/stage.ts'
 // MILLRACE_SEED=… repeats it, MILLRACE_DEPTH=full runs many.
 const seeds = process.env['MILLRACE_SEED']
   ? [Number(process.env['MILLRACE_SEED'])]
-  : Array.from({ length: process.env['MILLRACE_DEPTH'] === 'full' ? 200 : 12 }, (_, n) => n + 1)
+  : Array.from({ length: process.env['MILLRACE_DEPTH'] === 'full' ? 200 : 8 }, (_, n) => n + 1)
 
-const MESSAGES = 60
+const MESSAGES = 120
 const APPS = 3
 
 const parcels = defineQueue({
@@ -54,7 +54,7 @@ for (const seed of seeds) {
     const producing = produce(apps, world)
     for (let step = 0; step < 60; step++) {
       await world.clock.advance(1_000)
-      if (step === 20) await replaceOne(apps, world)
+      if (step === 1) await replaceOne(apps, world)
     }
     await world.clock.advance(24 * 3_600_000)
     await producing
