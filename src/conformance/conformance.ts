@@ -1,7 +1,7 @@
 import type { Harness } from './harness.ts'
 import type { Promised, Subject } from './promise.ts'
 import { families } from './promises/index.ts'
-import { seededRandom } from './random.ts'
+import { seededRandom } from '../testing/seeded-random.ts'
 import type { Result } from './report.ts'
 import { type Depth, withScope } from './scope.ts'
 

@@ -8,5 +8,5 @@ export {
   type UserTransaction,
 } from './harness.ts'
 export type { Family, Promised, Subject } from './promise.ts'
-export type { Result } from './report.ts'
+export { guaranteesTable, type Result } from './report.ts'
 export type { Depth, Scope } from './scope.ts'

@@ -1,0 +1,80 @@
+import { silentLogger } from '../model/logger.ts'
+import type { App, CloseOptions } from '../runtime/app.ts'
+import type { MillraceOptions } from '../runtime/create.ts'
+import { createMillrace } from '../runtime/create-millrace.ts'
+import { type MemoryConnector, memory } from '../transports/memory/index.ts'
+import { seededRandom } from './seeded-random.ts'
+import { type SettledOptions, settled } from './settled.ts'
+import { type VirtualClock, virtualClock } from './virtual-clock.ts'
+
+export interface TestAppOptions<Tx = unknown>
+  extends Omit<MillraceOptions<Tx>, 'transport' | 'clock' | 'signals' | 'migrate'> {
+  /** Default: a new `memory()`. Give your own to share it with `memoryInbox({ transport })` or a second app. */
+  readonly transport?: MemoryConnector
+  /** Default: a new one. Two apps on one transport need the same clock. */
+  readonly clock?: VirtualClock
+  /** Seed of the jitter when no `random` is given; the same seed gives the same run. Default `millrace`. */
+  readonly seed?: string
+}
+
+/** An app in memory whose time the test moves. */
+export interface TestApp<Tx = unknown> extends App<Tx> {
+  readonly clock: VirtualClock
+  readonly transport: MemoryConnector
+  /**
+   * Starts the app when it is not started yet, then moves time until nothing is ready, scheduled or in flight in any of
+   * its queues: retries, delays and everything that handlers sent on the way are done. Dead letters may remain.
+   * @throws when `maxMs` have passed, or nothing can happen any more, with what is still waiting.
+   */
+  settled(options?: SettledOptions): Promise<void>
+}
+
+/**
+ * Runs your queues and handlers in memory, without waiting: an hour of retries takes milliseconds.
+ *
+ * @example
+ * const app = await testApp({ queues: [welcome] })
+ * app.work(welcome, handler)
+ * await app.send(welcome, { to: 'ada@example.org' })
+ * await app.settled()
+ */
+export async function testApp<Tx = unknown>(options: TestAppOptions<Tx>): Promise<TestApp<Tx>> {
+  const { clock = virtualClock(), transport = memory(), seed = 'millrace', ...rest } = options
+  const app = await createMillrace<Tx>({
+    random: seededRandom(seed),
+    logger: silentLogger,
+    ...rest,
+    transport,
+    clock,
+  })
+  return {
+    ...app,
+    clock,
+    transport,
+    close: (closeOptions) => closeOnVirtualTime(app, clock, closeOptions),
+    async settled(settledOptions) {
+      await app.start()
+      await settled(app, clock, settledOptions)
+    },
+  }
+}
+
+/** Nobody else moves the time while the app drains, so the close does. */
+async function closeOnVirtualTime<Tx>(
+  app: App<Tx>,
+  clock: VirtualClock,
+  options: CloseOptions | undefined,
+): Promise<void> {
+  let closed = false
+  const end = (): void => {
+    closed = true
+  }
+  const closing = app.close(options)
+  closing.then(end, end)
+  await clock.advance(0)
+  while (!closed) {
+    const dueAt = clock.nextDueAt()
+    await clock.advance(dueAt === undefined ? 0 : Math.max(0, dueAt - clock.now()))
+  }
+  await closing
+}
