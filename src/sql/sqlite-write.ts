@@ -38,7 +38,7 @@ export function withWriteTransaction<T>(
 }
 
 /** Runs `read` as soon as no lock is in its way: even a read meets one while another process recovers the WAL. */
-export function whenFree<T>(
+export async function whenFree<T>(
   handle: SqliteHandle,
   clock: Clock,
   signal: AbortSignal,
@@ -47,8 +47,8 @@ export function whenFree<T>(
 ): Promise<T> {
   signal.throwIfAborted()
   const first = attempt(handle, run)
-  if (first.free) return Promise.resolve(first.value)
-  return retry(handle, clock, signal, run, options)
+  if (first.free) return first.value
+  return await retry(handle, clock, signal, run, options)
 }
 
 async function retry<T>(

@@ -107,7 +107,7 @@ SELECT
   queue.total,
   (SELECT count(*) FROM millrace_message
     WHERE queue_id = queue.id AND state = 1 AND ready_at > ?) AS scheduled,
-  (SELECT count(*) FROM millrace_message
+  (SELECT count(*) FROM millrace_message INDEXED BY millrace_message_in_flight
     WHERE queue_id = queue.id AND state = 2 AND lease_until > ?) AS in_flight,
   (SELECT count(*) FROM millrace_dead_letter WHERE queue_id = queue.id) AS dead,
   min(
@@ -138,7 +138,7 @@ SELECT * FROM millrace_dead_letter
 WHERE queue_id = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
 ORDER BY dead_at DESC, id DESC LIMIT ?`
 export const LIST_DEAD_OF_CLASS = `
-SELECT * FROM millrace_dead_letter
+SELECT * FROM millrace_dead_letter INDEXED BY millrace_dead_letter_class
 WHERE queue_id = ? AND error_class = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
 ORDER BY dead_at DESC, id DESC LIMIT ?`
 export const COUNT_DEAD =

@@ -1,6 +1,7 @@
 import type { Settled } from '../../model/delivery.ts'
 import { MillraceError } from '../../model/errors.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
+import { clearError } from '../../sql/sqlite-fault.ts'
 import {
   inTransaction,
   isOpenHandle,
@@ -55,7 +56,7 @@ function within<T>(handle: SqliteHandle, act: () => T): T {
       prepared(handle, ROLLBACK_TO_SAVEPOINT).run()
       prepared(handle, RELEASE_SAVEPOINT).run()
     }
-    throw error
+    throw clearError(error)
   }
 }
 
