@@ -18,12 +18,18 @@ const REAL_WAIT_MS = 50
 /** Ready messages that nobody took for so long will never be taken: workers take what they can at once. */
 const NOBODY_CAME_MS = 600_000
 
+export interface SettledSubject<Tx> {
+  readonly app: App<Tx>
+  readonly clock: VirtualClock
+  readonly transport: { nextDueAt(): number | undefined }
+}
+
 /** Moves time until all queues of the app are empty, dead letters aside. */
 export async function settled<Tx>(
-  app: App<Tx>,
-  clock: VirtualClock,
+  subject: SettledSubject<Tx>,
   options: SettledOptions = {},
 ): Promise<void> {
+  const { app, clock } = subject
   const { maxMs = MAX_MS, realWaitMs = REAL_WAIT_MS } = options
   const endAt = clock.now() + maxMs
   let idleSince = clock.now()
@@ -36,13 +42,22 @@ export async function settled<Tx>(
       if (await somethingRealEnded(app, realWaitMs)) continue
     }
     if (stats.some(({ scheduled }) => (scheduled ?? 0) > 0)) idleSince = clock.now()
-    const dueAt = clock.nextDueAt()
+    const dueAt = nextAt(subject, stats)
     if (dueAt === undefined || clock.now() - idleSince > NOBODY_CAME_MS) {
       throw unsettled('nothing receives it any more', stats)
     }
     if (dueAt > endAt) throw unsettled(`${maxMs} ms of virtual time have passed`, stats)
     await clock.advance(Math.max(0, dueAt - clock.now()))
   }
+}
+
+/** While everything is scheduled for later, nothing is worth a look before the first of it falls due. */
+function nextAt<Tx>(
+  { clock, transport }: SettledSubject<Tx>,
+  stats: readonly QueueStats[],
+): number | undefined {
+  const idle = stats.every(({ depth, inFlight }) => (depth ?? 0) + (inFlight ?? 0) === 0)
+  return idle ? (transport.nextDueAt() ?? clock.nextDueAt()) : clock.nextDueAt()
 }
 
 /** Empty twice, with everything done in between that the last message set in motion (`onDeadLetter`, for one). */

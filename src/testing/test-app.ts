@@ -54,7 +54,7 @@ export async function testApp<Tx = unknown>(options: TestAppOptions<Tx>): Promis
     close: (closeOptions) => closeOnVirtualTime(app, clock, closeOptions),
     async settled(settledOptions) {
       await app.start()
-      await settled(app, clock, settledOptions)
+      await settled({ app, clock, transport }, settledOptions)
     },
   }
 }

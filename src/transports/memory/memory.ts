@@ -15,6 +15,8 @@ export interface MemoryConnector extends Connector {
   readonly databaseId: string
   /** Opens a transaction: pass it as `tx`, then commit it or roll it back. */
   begin(): MemoryTransaction
+  /** Epoch ms when the next scheduled message or lease falls due; undefined when there is none. */
+  nextDueAt(): number | undefined
 }
 
 export interface MemoryOptions {
@@ -38,6 +40,7 @@ export function memory(options: MemoryOptions = {}): MemoryConnector {
     name: 'memory',
     databaseId: store.databaseId,
     begin: () => store.transactions.begin(),
+    nextDueAt: store.nextDueAt,
     connect: async (context) => memoryTransport(store, context),
   }
 }

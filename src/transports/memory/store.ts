@@ -14,6 +14,8 @@ export interface Store {
   ensure(spec: QueueSpec): void
   send(queue: string, batch: readonly Envelope[], atomic: boolean, now: number): readonly Sent[]
   nextSeq(): number
+  /** When a scheduled message or a lease of any queue falls due. */
+  nextDueAt(): number | undefined
   audit(entry: AuditEntry): void
   audited(queue: string, limit: number): readonly AuditEntry[]
 }
@@ -52,6 +54,11 @@ export function newStore(databaseId: string): Store {
     nextSeq() {
       seq += 1
       return seq
+    },
+    nextDueAt() {
+      const moments = [...queues.values()].map((queue) => queue.nextDueAt() ?? Number.POSITIVE_INFINITY)
+      const first = Math.min(...moments)
+      return Number.isFinite(first) ? first : undefined
     },
     audit(entry) {
       audit.push(entry)

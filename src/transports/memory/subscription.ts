@@ -37,8 +37,8 @@ export function memorySubscription(parts: SubscriptionParts): Subscription {
       const max = Math.max(1, options.max)
       const atOnce = claim(max)
       if (atOnce.length > 0 || options.waitMs <= 0) return atOnce
-      const signal = AbortSignal.any([options.signal, closing.signal])
-      return waitFor({ queue, clock, waitMs: options.waitMs, signal, claim: () => claim(max) })
+      const signals = [options.signal, closing.signal]
+      return waitFor({ queue, clock, waitMs: options.waitMs, signals, claim: () => claim(max) })
     },
     async settle(batch) {
       const outcomes = batch.map((settlement) => settleOne(settlement, clock.now()))

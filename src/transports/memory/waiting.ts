@@ -6,13 +6,14 @@ export interface Wait {
   readonly queue: MemoryQueue
   readonly clock: Clock
   readonly waitMs: number
-  readonly signal: AbortSignal
+  /** Any of them ends the wait. (AbortSignal.any costs more than all the rest of a wait.) */
+  readonly signals: readonly AbortSignal[]
   readonly claim: () => readonly Delivery[]
 }
 
 /** Claims as soon as there is something; empty after `waitMs` or on abort. One timer, no polling. */
 export function waitFor(wait: Wait): Promise<readonly Delivery[]> {
-  const { queue, clock, signal, claim } = wait
+  const { queue, clock, signals, claim } = wait
   const endAt = clock.now() + wait.waitMs
   return new Promise((resolve) => {
     let cancelTimer: Cancel | undefined
@@ -21,7 +22,7 @@ export function waitFor(wait: Wait): Promise<readonly Delivery[]> {
     const finish = (deliveries: readonly Delivery[]): void => {
       cancelTimer?.()
       queue.waiting.delete(attempt)
-      signal.removeEventListener('abort', abort)
+      for (const signal of signals) signal.removeEventListener('abort', abort)
       resolve(deliveries)
     }
     const abort = (): void => finish([])
@@ -41,7 +42,7 @@ export function waitFor(wait: Wait): Promise<readonly Delivery[]> {
     }
 
     queue.waiting.add(attempt)
-    signal.addEventListener('abort', abort, { once: true })
+    for (const signal of signals) signal.addEventListener('abort', abort, { once: true })
     attempt()
   })
 }

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defineQueue, PermanentError, TransientError } from 'millrace'
+import { memory } from 'millrace/memory'
+import { memoryInbox, testApp } from 'millrace/testing'
+import { z } from 'zod'
+import { pause } from '../../../src/model/clock.ts'
+
+const steps = defineQueue({ name: 'steps', owner: 'team-test', payload: z.object({ n: z.number() }) })
+const other = defineQueue({ name: 'other', owner: 'team-test', payload: z.string() })
+
+test('settled() waits for everything that follows: retries, delays and messages of other queues.', async () => {
+  const app = await testApp({ queues: [steps, other] })
+  const ran: string[] = []
+  app.work(steps, async ({ payload, attempt }, ctx) => {
+    ran.push(`steps ${payload.n} attempt ${attempt}`)
+    if (attempt < 3) throw new TransientError('not yet')
+    await ctx.send(other, 'follow-up', { delayMs: 86_400_000 })
+  })
+  app.work(other, ({ payload }) => {
+    ran.push(payload)
+  })
+  const startedAt = app.clock.now()
+  await app.send(steps, { n: 1 })
+  await app.settled()
+  assert.deepEqual(ran, ['steps 1 attempt 1', 'steps 1 attempt 2', 'steps 1 attempt 3', 'follow-up'])
+  assert.ok(app.clock.now() - startedAt >= 86_400_000)
+  await app.close()
+})
+
+test('settled() leaves dead letters where they are, and a redrive can be settled again.', async () => {
+  const app = await testApp({ queues: [other] })
+  let broken = true
+  app.work(other, () => {
+    if (broken) throw new PermanentError('no')
+  })
+  const { id } = await app.send(other, 'x')
+  await app.settled()
+  assert.equal((await app.admin.stats(other)).dead, 1)
+  broken = false
+  assert.equal((await app.admin.deadLetters.redrive(other, { ids: [id] })).moved, 1)
+  await app.settled()
+  const { dead, depth } = await app.admin.stats(other)
+  assert.deepEqual({ dead, depth }, { dead: 0, depth: 0 })
+  await app.close()
+})
+
+test('settled() waits for handlers that do something real.', async () => {
+  const app = await testApp({ queues: [other] })
+  let done = 0
+  app.work(other, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    done += 1
+  })
+  await app.sendBatch(other, ['a', 'b', 'c'])
+  await app.settled()
+  assert.equal(done, 3)
+  assert.equal(app.counters().other?.acked, 3)
+  await app.close()
+})
+
+test('settled() moves time for handlers that wait for it.', async () => {
+  const app = await testApp({ queues: [other] })
+  app.work(other, async (_message, { signal }) => {
+    await pause(app.clock, 20_000, signal)
+    signal.throwIfAborted()
+  })
+  await app.send(other, 'x')
+  await app.settled({ realWaitMs: 2 })
+  assert.equal(app.counters().other?.acked, 1)
+  await app.close()
+})
+
+test('settled() says what is still waiting when nobody receives it.', async () => {
+  const app = await testApp({ queues: [steps, other] })
+  app.work(other, () => {})
+  await app.send(steps, { n: 1 })
+  await assert.rejects(app.settled(), /nothing receives it any more: "steps" has 1 ready/)
+  await app.close()
+})
+
+test('settled() names a paused queue.', async () => {
+  const app = await testApp({ queues: [other] })
+  app.work(other, () => {})
+  await app.admin.pause(other)
+  await app.send(other, 'x')
+  await assert.rejects(app.settled(), /"other" has 1 ready, 0 scheduled, 0 in flight, and is paused/)
+  await app.admin.resume(other)
+  await app.settled()
+  await app.close()
+})
+
+test('settled() stops at maxMs.', async () => {
+  const app = await testApp({ queues: [other] })
+  app.work(other, () => {})
+  await app.send(other, 'x', { delayMs: 7_200_000 })
+  await assert.rejects(app.settled({ maxMs: 3_600_000 }), /3600000 ms of virtual time .* 1 scheduled/)
+  await app.settled()
+  await app.close()
+})
+
+test('A handler that never ends is timed out, retried and buried on virtual time.', async () => {
+  const app = await testApp({ queues: [other] })
+  app.work(other, () => new Promise(() => {}))
+  await app.send(other, 'x')
+  await app.settled({ realWaitMs: 1 })
+  assert.equal((await app.admin.stats(other)).dead, 1)
+  await app.close({ timeoutMs: 1_000 })
+})
+
+test('The same seed gives the same run.', async () => {
+  const endsAt = async (seed: string): Promise<number> => {
+    const app = await testApp({ queues: [other], seed })
+    app.work(other, ({ attempt }) => {
+      if (attempt < 6) throw new TransientError('again')
+    })
+    await app.send(other, 'x')
+    await app.settled()
+    await app.close()
+    return app.clock.now()
+  }
+  assert.equal(await endsAt('a'), await endsAt('a'))
+  assert.notEqual(await endsAt('a'), await endsAt('b'))
+})
+
+test('With a memory inbox on the same transport effect, sends and ack commit together.', async () => {
+  const transport = memory()
+  const app = await testApp({ queues: [steps, other], transport, inbox: memoryInbox({ transport }) })
+  const followers: string[] = []
+  app.work(steps, async ({ attempt }, ctx) => {
+    await ctx.tx(async (tx) => {
+      await app.send(other, `attempt ${attempt}`, { tx })
+      if (attempt < 3) throw new TransientError('rolled back')
+    })
+  })
+  app.work(other, ({ payload }) => {
+    followers.push(payload)
+  })
+  await app.send(steps, { n: 1 })
+  await app.settled()
+  assert.deepEqual(followers, ['attempt 3'])
+  await app.close()
+})
+
+test('With a memory inbox a message that comes twice has the effect of one.', async () => {
+  const rows: number[] = []
+  const app = await testApp({
+    queues: [{ ...steps, idempotencyKey: () => 'always the same' }],
+    inbox: memoryInbox({ tx: rows }),
+  })
+  app.work(steps, ({ payload }, ctx) => ctx.tx((tx) => tx.push(payload.n)))
+  await app.sendBatch(steps, [{ n: 1 }, { n: 2 }])
+  await app.settled()
+  assert.equal(rows.length, 1)
+  assert.equal(app.counters().steps?.acked, 2)
+  await app.close()
+})
