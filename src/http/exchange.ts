@@ -16,7 +16,7 @@ export interface Exchange {
 export interface Reply {
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  /** The first bytes of the body as text; empty for 2xx, whose body nobody reads. */
+  /** The first bytes of the body as text. */
   readonly excerpt: string
 }
 
@@ -25,24 +25,27 @@ const BODY_MAX_BYTES = 65_536
 const EXCERPT_BYTES = 1_024
 
 /**
- * One request and its response. A 2xx answers as soon as its headers are there: the receiver has taken the message,
- * and what becomes of the rest of its body changes nothing.
+ * One request and its response. Once a 2xx is there the receiver has taken the message: a body that is cut or never
+ * ends changes nothing.
  */
 export function exchange(options: Exchange): Promise<Reply> {
   const { url, method, headers, body, agent, lookup, signal } = options
   signal.throwIfAborted()
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest
   return new Promise<Reply>((resolve, reject) => {
+    let taken: Reply | undefined
     const req: ClientRequest = send(url, { method, headers, agent, lookup })
-    const abort = (): void => void req.destroy(signal.reason)
+    const abort = (): void => {
+      if (taken) resolve(taken)
+      req.destroy(signal.reason)
+    }
     signal.addEventListener('abort', abort, { once: true })
     req.once('close', () => signal.removeEventListener('abort', abort))
     req.on('error', (error) => reject(signal.aborted ? signal.reason : error))
     req.once('response', (res) => {
-      const status = res.statusCode ?? 0
-      const ok = status >= 200 && status < 300
-      if (ok) resolve({ status, headers: res.headers, excerpt: '' })
-      readExcerpt(res, (excerpt) => resolve({ status, headers: res.headers, excerpt }))
+      const reply = { status: res.statusCode ?? 0, headers: res.headers, excerpt: '' }
+      if (reply.status >= 200 && reply.status < 300) taken = reply
+      readExcerpt(res, (excerpt) => resolve({ ...reply, excerpt }))
     })
     req.end(body)
   })

@@ -149,6 +149,9 @@ async function withTimeout<Payload>(
   )
   try {
     await run(abort.signal)
+  } catch (error) {
+    // The runtime tells its own reasons apart from failures of the receiver.
+    throw outer.aborted ? outer.reason : error
   } finally {
     cancel()
     outer.removeEventListener('abort', ended)

@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, LookupFunction } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { hasCode, type Message } from 'millrace'
+import { type HttpTargetOptions, HttpStatusError, httpTarget } from 'millrace/http'
+import { classifyError } from '../../src/model/classify-error.ts'
+
+interface Received {
+  readonly req: IncomingMessage
+  readonly body: string
+}
+
+interface Receiver {
+  readonly url: string
+  readonly port: number
+  readonly received: Received[]
+  readonly server: Server
+}
+
+/** A real receiver on loopback, gone when the test ends. */
+async function receiver(t: TestContext, answer: (res: ServerResponse, req: IncomingMessage) => void): Promise<Receiver> {
+  const received: Received[] = []
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      received.push({ req, body: Buffer.concat(chunks).toString() })
+      answer(res, req)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, port, received, server }
+}
+
+const message = (over: Partial<Message<unknown>> = {}): Message<unknown> => ({
+  id: 'm-1', payload: { a: 1 }, idempotencyKey: 'key-1', attempt: 2, headers: {}, sentAt: 0, ...over,
+})
+
+interface RunOptions extends HttpTargetOptions<unknown> {
+  readonly signal?: AbortSignal
+  readonly message?: Message<unknown>
+}
+
+async function run(t: TestContext, url: string, options: RunOptions = {}): Promise<void> {
+  const { signal = new AbortController().signal, message: sent = message(), ...rest } = options
+  const target = httpTarget(url, { allowPrivateAddresses: true, ...rest })
+  t.after(target.close)
+  return target(sent, { signal })
+}
+
+/** The class and code that the runtime will see, with the wait in ms; `ok` when it did not fail. */
+async function outcome(t: TestContext, url: string, options: RunOptions = {}): Promise<string> {
+  try {
+    await run(t, url, options)
+    return 'ok'
+  } catch (error) {
+    const { errorClass, code, delayMs } = classifyError(error, undefined, Date.UTC(2026, 0, 1))
+    return [errorClass, code, ...(delayMs === undefined ? [] : [delayMs])].join(' ')
+  }
+}
+
+test('the receiver gets payload, key, trace and the number of the attempt', async (t) => {
+  const { url, received } = await receiver(t, (res) => res.end())
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  await run(t, `${url}/hook?x=1`, {
+    headers: { 'X-Own': 'yes' },
+    message: message({ headers: { traceparent, tracestate: 'a=1', baggage: 'b=2', private: 'no' } }),
+  })
+  const [{ req, body }] = received as [Received]
+  assert.equal(`${req.method} ${req.url} ${body}`, 'POST /hook?x=1 {"a":1}')
+  assert.equal(req.headers['content-type'], 'application/json')
+  assert.equal(req.headers['idempotency-key'], 'key-1')
+  assert.equal(req.headers['millrace-message-id'], 'm-1')
+  assert.equal(req.headers['millrace-attempt'], '2')
+  assert.equal(req.headers.traceparent, traceparent)
+  assert.equal(`${req.headers.tracestate} ${req.headers.baggage} ${req.headers['x-own']}`, 'a=1 b=2 yes')
+  assert.equal(req.headers.private, undefined)
+  assert.equal(req.headers['webhook-signature'], undefined)
+})
+
+test('url, body and headers may depend on the message, and a key of any characters travels', async (t) => {
+  const { url, received } = await receiver(t, (res) => res.end())
+  const target = httpTarget<{ path: string }>((m) => `${url}/${m.payload.path}`, {
+    allowPrivateAddresses: ['127.0.0.0/8'],
+    method: 'PUT',
+    body: () => 'plain',
+    headers: (m) => ({ 'content-type': 'text/plain', 'x-id': m.id }),
+  })
+  t.after(target.close)
+  const sent = { ...message({ idempotencyKey: 'schlüssel' }), payload: { path: 'p' } }
+  await target(sent, { signal: new AbortController().signal })
+  const [{ req, body }] = received as [Received]
+  assert.equal(`${req.method} ${req.url} ${body} ${req.headers['content-type']}`, 'PUT /p plain text/plain')
+  assert.equal(req.headers['idempotency-key'], 'schl%C3%BCssel')
+  assert.equal(req.headers['x-id'], 'm-1')
+})
+
+test('statuses have the classes that were decided', async (t) => {
+  const soon = new Date(Date.now() + 3_600_000).toUTCString()
+  const table: readonly (readonly [number, Record<string, string>, RegExp])[] = [
+    [200, {}, /^ok$/], [204, {}, /^ok$/], [299, {}, /^ok$/],
+    [429, {}, /^throttled HTTP_429$/],
+    [429, { 'retry-after': '7' }, /^throttled HTTP_429 7000$/],
+    [429, { 'retry-after': soon }, /^throttled HTTP_429 3(599|600)\d{3}$|^throttled HTTP_429 359\d{4}$/],
+    [429, { 'retry-after': 'soon' }, /^throttled HTTP_429$/],
+    [429, { 'ratelimit-reset': '30' }, /^throttled HTTP_429 30000$/],
+    [503, { 'retry-after': '7' }, /^throttled HTTP_503 7000$/],
+    [503, {}, /^transient HTTP_503$/],
+    [408, {}, /^transient HTTP_408$/], [425, {}, /^transient HTTP_425$/], [500, {}, /^transient HTTP_500$/],
+    [502, {}, /^transient HTTP_502$/],
+    [400, {}, /^permanent HTTP_400$/], [404, {}, /^permanent HTTP_404$/], [410, {}, /^permanent HTTP_410$/],
+    [301, { location: '/' }, /^permanent HTTP_301$/], [304, {}, /^permanent HTTP_304$/],
+    [307, { location: '/' }, /^permanent HTTP_307$/],
+  ]
+  let at = 0
+  const { url, received } = await receiver(t, (res) => {
+    const [status, headers] = table[at] as (typeof table)[number]
+    res.writeHead(status, headers).end()
+  })
+  for (const [status, , expected] of table) {
+    assert.match(await outcome(t, url), expected, String(status))
+    at++
+  }
+  assert.equal(received.length, table.length)
+})
+
+test('a failure names the target without its query, and the answer without its secrets', async (t) => {
+  const { url } = await receiver(t, (res) => res.writeHead(400).end('{"token":"s3cr3t","why":"no\u0000pe"}'))
+  await assert.rejects(run(t, `${url}/in?key=s3cr3t`), (error: Error) => {
+    assert.equal(error.message, `POST ${url}/in answered 400: {"token":[redacted],"why":"no\u2400pe"}`)
+    assert.ok(error.cause instanceof HttpStatusError && error.cause.status === 400)
+    return hasCode(error, 'MILLRACE_PERMANENT')
+  })
+})
+
+test('a large answer is not read to its end, and its beginning is kept', async (t) => {
+  let written = 0
+  const { url } = await receiver(t, (res) => {
+    res.writeHead(500)
+    const more = (): void => {
+      while (!res.destroyed && written < 100_000_000) {
+        written += 65_536
+        if (!res.write('x'.repeat(65_536))) return void res.once('drain', more)
+      }
+      res.end()
+    }
+    more()
+  })
+  await assert.rejects(run(t, url), (error: Error) => error.message.length < 1_200 && /answered 500: x{900}/.test(error.message))
+  assert.ok(written < 50_000_000, String(written))
+})
+
+test('a slow receiver ends at the timeout, and the connection is given up', async (t) => {
+  const gone = Promise.withResolvers<void>()
+  const { url } = await receiver(t, (res) => void res.once('close', gone.resolve))
+  assert.equal(await outcome(t, url, { timeoutMs: 50 }), 'transient TimeoutError')
+  await gone.promise
+})
+
+test('a receiver that took the message and never ends its answer has taken the message', async (t) => {
+  const { url } = await receiver(t, (res) => void res.writeHead(200).write('on and on'))
+  assert.equal(await outcome(t, url, { timeoutMs: 50 }), 'ok')
+})
+
+test("the run's signal ends the request, with its own reason", async (t) => {
+  const abort = new AbortController()
+  const reason = new Error('the lease is lost')
+  const { url } = await receiver(t, () => abort.abort(reason))
+  await assert.rejects(run(t, url, { signal: abort.signal }), (error) => error === reason)
+  await assert.rejects(run(t, url, { signal: abort.signal }), (error) => error === reason)
+})
+
+test('network failures are transient and say where', async (t) => {
+  const { url, server } = await receiver(t, (res) => res.destroy())
+  assert.equal(await outcome(t, url), 'transient ECONNRESET')
+  server.close()
+  server.closeAllConnections()
+  await assert.rejects(run(t, `${url}/x`), /^Error: POST http:\/\/127\.0\.0\.1:\d+\/x failed: .*ECONNREFUSED/)
+  assert.equal(await outcome(t, url), 'transient ECONNREFUSED')
+})
+
+test('connections are used again', async (t) => {
+  const sockets = new Set<unknown>()
+  const { url } = await receiver(t, (res, req) => {
+    sockets.add(req.socket)
+    res.end('taken')
+  })
+  const target = httpTarget(url, { allowPrivateAddresses: true })
+  t.after(target.close)
+  for (let i = 0; i < 5; i++) await target(message(), { signal: new AbortController().signal })
+  assert.equal(sockets.size, 1)
+})
+
+test('private addresses are refused before anything is sent, however they are written', async (t) => {
+  const { port, received } = await receiver(t, (res) => res.end())
+  const hosts = ['127.0.0.1', 'localhost', '127.1', '2130706433', '0x7f000001', '[::1]', '[::ffff:127.0.0.1]', '0.0.0.0', '[::]']
+  for (const host of hosts) {
+    const found = await outcome(t, `http://${host}:${port}/`, { allowPrivateAddresses: false })
+    assert.equal(found, 'permanent MILLRACE_ADDRESS_REFUSED', host)
+  }
+  assert.equal(await outcome(t, `http://127.0.0.1:${port}/`, { allowPrivateAddresses: ['10.0.0.0/8'] }), 'permanent MILLRACE_ADDRESS_REFUSED')
+  assert.equal(received.length, 0)
+  assert.equal(await outcome(t, `http://127.0.0.1:${port}/`, { allowPrivateAddresses: ['127.0.0.1'] }), 'ok')
+})
+
+/** Answers one address after the other, as a hostile name server does. */
+function rebinding(...answers: readonly (readonly string[])[]): LookupFunction {
+  let asked = 0
+  return (_host, options, callback) => {
+    const addresses = (answers[asked++] ?? []).map((address) => ({ address, family: 4 }))
+    if (options.all) callback(null, addresses)
+    else callback(null, addresses[0]?.address ?? '', 4)
+  }
+}
+
+test('a name is judged by the address that is connected to, each time', async (t) => {
+  const { port, received } = await receiver(t, (res) => res.end())
+  const url = `http://hook.test:${port}/`
+  const refused = 'permanent MILLRACE_ADDRESS_REFUSED'
+  // The second lookup would reach us; 192.0.2.1 (documentation) stands for what is allowed here.
+  const target = { allowPrivateAddresses: ['192.0.2.1'], timeoutMs: 50 }
+  const lookup = rebinding(['192.0.2.1'], ['127.0.0.1'], ['192.0.2.1', '127.0.0.1'], [])
+  const first = await outcome(t, url, { ...target, lookup })
+  assert.match(first, /^transient /)
+  for (let i = 0; i < 3; i++) assert.equal(await outcome(t, url, { ...target, lookup }), refused)
+  assert.equal(received.length, 0)
+  assert.equal(await outcome(t, url, { lookup: rebinding(['127.0.0.1']) }), 'ok')
+})
+
+test('only http and https without credentials are requested', async (t) => {
+  assert.match(await outcome(t, 'ftp://1.1.1.1/'), /^permanent/)
+  assert.match(await outcome(t, 'file:///etc/passwd'), /^permanent/)
+  assert.match(await outcome(t, 'not a url'), /^permanent/)
+  await assert.rejects(run(t, 'http://user:s3cr3t@1.1.1.1/'), (error: Error) => {
+    return hasCode(error, 'MILLRACE_PERMANENT') && !error.message.includes('s3cr3t')
+  })
+})
+
+test('redirects are followed only when asked for, with the same method, each address checked', async (t) => {
+  const other = await receiver(t, (res) => res.end())
+  const { url, received } = await receiver(t, (res, req) => {
+    const to: Record<string, string> = {
+      '/307': `${other.url}/final`, '/308': '/307', '/302': `${other.url}/final`, '/loop': '/loop',
+      '/inside': `http://localhost:${other.port}/`,
+    }
+    const location = to[req.url ?? '']
+    if (location) res.writeHead(Number(/\d+/.exec(req.url ?? '')?.[0] ?? 307), { location })
+    res.end()
+  })
+  const follow = { redirects: 'follow', headers: { authorization: 'Bearer x' } } as const
+  assert.equal(await outcome(t, `${url}/308`, follow), 'ok')
+  const [{ req, body }] = other.received as [Received]
+  assert.equal(`${req.method} ${req.url} ${body} ${req.headers.authorization}`, 'POST /final {"a":1} undefined')
+  assert.equal(received.at(-1)?.req.headers.authorization, 'Bearer x')
+  assert.equal(await outcome(t, `${url}/302`, follow), 'permanent HTTP_302')
+  assert.equal(await outcome(t, `${url}/loop`, follow), 'permanent HTTP_307')
+  const inside = { ...follow, allowPrivateAddresses: ['127.0.0.1'], lookup: rebinding(['127.0.0.2']) }
+  assert.equal(await outcome(t, `${url}/inside`, inside), 'permanent MILLRACE_ADDRESS_REFUSED')
+  assert.equal(other.received.length, 1)
+})
+
+test('a signed request can be verified by its receiver', async (t) => {
+  const { url, received } = await receiver(t, (res) => res.end())
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  await run(t, url, { secret, clock: { now: () => 1_614_265_330_000, after: () => () => {} } })
+  const { headers } = (received[0] as Received).req
+  assert.equal(headers['webhook-id'], 'm-1')
+  assert.equal(headers['webhook-timestamp'], '1614265330')
+  assert.match(String(headers['webhook-signature']), /^v1,[A-Za-z0-9+/]{43}=$/)
+})
+
+test('options that cannot work are refused at once', () => {
+  const bad: readonly HttpTargetOptions<unknown>[] = [
+    { timeoutMs: 0 }, { timeoutMs: Number.NaN }, { maxSockets: 0 }, { secret: 'short' }, { allowPrivateAddresses: ['10.0.0.0/99'] },
+  ]
+  for (const options of bad) assert.throws(() => httpTarget('http://a.test', options), (e) => hasCode(e, 'MILLRACE_INVALID_OPTIONS'))
+})
