@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type App, type Connector, createMillrace, silentLogger } from 'millrace'
+import { closeNow, stage } from './stage.ts'
+
+/** A connector whose connection can be made to vanish, as that of a killed process: silence in both directions. */
+function mortal(connector: Connector): { readonly connector: Connector; kill(): void } {
+  let killed = false
+  const never = (): Promise<never> => new Promise(() => undefined)
+  return {
+    kill: () => {
+      killed = true
+    },
+    connector: {
+      name: connector.name,
+      connect: async (context) => {
+        const transport = await connector.connect(context)
+        return {
+          ...transport,
+          close: async () => undefined,
+          subscribe: async (queue, options) => {
+            const inner = await transport.subscribe(queue, options)
+            const { renew } = inner
+            return {
+              ...inner,
+              receive: (options) => (killed ? never() : inner.receive(options)),
+              settle: (batch) => (killed ? never() : inner.settle(batch)),
+              ...(renew && {
+                renew: (batch: Parameters<typeof renew>[0], leaseMs: number) =>
+                  killed ? never() : renew(batch, leaseMs),
+              }),
+              close: async () => undefined,
+            }
+          },
+        }
+      },
+    },
+  }
+}
+
+test('a crash counts one attempt of class crashed, and what it held runs alone afterwards', async () => {
+  const { app: second, clock, queue, store } = await stage()
+  const life = mortal(store)
+  const first: App = await createMillrace({
+    transport: life.connector,
+    queues: [queue],
+    clock,
+    logger: silentLogger,
+  })
+  first.work(queue, () => new Promise(() => undefined), { concurrency: 3 })
+  for (const orderId of ['a', 'b', 'c']) await first.send(queue, { orderId })
+  await first.start()
+  await clock.advance(100)
+  life.kill()
+  for (const orderId of ['d', 'e']) await second.send(queue, { orderId })
+
+  let together = 0
+  let most = 0
+  const attempts = new Map<string, number>()
+  const beside = new Map<string, number>()
+  second.work(
+    queue,
+    async (message) => {
+      together++
+      most = Math.max(most, together)
+      attempts.set(message.payload.orderId, message.attempt)
+      if (message.attempt > 1) beside.set(message.payload.orderId, together)
+      await new Promise<void>((resolve) => clock.after(1_000, resolve))
+      together--
+    },
+    { concurrency: 10 },
+  )
+  await clock.advance(60_000)
+  await second.start()
+  await clock.advance(60_000)
+  assert.deepEqual([...attempts].sort(), [['a', 2], ['b', 2], ['c', 2], ['d', 1], ['e', 1]])
+  assert.deepEqual([...beside.values()], [1, 1, 1], 'each ran alone')
+  assert.equal(most, 2, 'd and e ran side by side')
+  await closeNow(second, clock)
+})
+
+test('three crashes make a message dead with class crashed, without a fourth run', async () => {
+  const { app: observer, clock, queue, store } = await stage()
+  const { id } = await observer.send(queue, { orderId: 'poison' })
+  await observer.send(queue, { orderId: 'harmless' })
+  const starts: number[] = []
+  let harmless = 0
+  for (let life = 0; life < 5; life++) {
+    const one = mortal(store)
+    const app = await createMillrace({
+      transport: one.connector,
+      queues: [queue],
+      clock,
+      logger: silentLogger,
+    })
+    app.work(
+      queue,
+      (message) => {
+        if (message.payload.orderId !== 'poison') return void harmless++
+        starts.push(message.attempt)
+        one.kill()
+        return new Promise(() => undefined)
+      },
+      { concurrency: 1 },
+    )
+    await app.start()
+    await clock.advance(60_000)
+    if (starts.length <= life) await closeNow(app, clock)
+  }
+  assert.deepEqual(starts, [1, 2, 3])
+  assert.equal(harmless, 1)
+  const letter = await observer.admin.deadLetters.show(queue, id)
+  assert.equal(letter?.errorClass, 'crashed')
+  assert.deepEqual(letter?.attempts.map((attempt) => attempt.errorClass), ['crashed', 'crashed', 'crashed'])
+  await closeNow(observer, clock)
+})
+
+test('while others run, a suspect is given back uncounted: their deaths are not its own', async () => {
+  const { app: second, clock, queue, store } = await stage({ queue: { handlerTimeoutMs: 120_000 } })
+  const life = mortal(store)
+  const first = await createMillrace({
+    transport: life.connector,
+    queues: [queue],
+    clock,
+    logger: silentLogger,
+  })
+  first.work(queue, () => new Promise(() => undefined), { concurrency: 1 })
+  await first.send(queue, { orderId: 'suspect' })
+  await first.start()
+  await clock.advance(100)
+  life.kill()
+
+  const order: string[] = []
+  second.work(
+    queue,
+    async (message) => {
+      order.push(`${message.payload.orderId} starts`)
+      await new Promise<void>((resolve) => clock.after(60_000, resolve))
+      order.push(`${message.payload.orderId} ends`)
+    },
+    { concurrency: 10 },
+  )
+  await second.start()
+  await second.send(queue, { orderId: 'long' })
+  await clock.advance(45_000)
+  await clock.advance(120_000)
+  assert.deepEqual(order, ['long starts', 'long ends', 'suspect starts', 'suspect ends'])
+  assert.equal(second.counters()['orders']?.acked, 2)
+  await closeNow(second, clock)
+})
