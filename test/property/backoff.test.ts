@@ -4,12 +4,11 @@ import fc from 'fast-check'
 import { freshHistory } from '../../src/model/history.ts'
 import { afterFailure, backoffMs, retryHorizonMs, throttleDelayMs } from '../../src/model/retry.ts'
 
-const limits = fc
-  .record({
-    attempts: fc.integer({ min: 1, max: 1_000 }),
-    baseMs: fc.oneof(fc.constantFrom(1, 1_000, 2 ** 40), fc.integer({ min: 1, max: 2 ** 41 })),
-    maxMs: fc.integer({ min: 1, max: 30 * 86_400_000 }),
-  })
+const limits = fc.record({
+  attempts: fc.integer({ min: 1, max: 1_000 }),
+  baseMs: fc.oneof(fc.constantFrom(1, 1_000, 2 ** 40), fc.integer({ min: 1, max: 2 ** 41 })),
+  maxMs: fc.integer({ min: 1, max: 30 * 86_400_000 }),
+})
 const k = fc.oneof(
   fc.constantFrom(1, 2, 31, 32, 53, 54, 63, 64, 1_023, 1_024, 1e9, Number.MAX_SAFE_INTEGER),
   fc.integer({ min: 1, max: 200 }),
@@ -25,7 +24,12 @@ const isDelay = (ms: number, max: number): boolean => Number.isInteger(ms) && ms
 test('every backoff is an integer from 0 to maxMs, however many attempts failed', () => {
   fc.assert(
     fc.property(k, limits, unit, (n, retry, r) => {
-      assert.ok(isDelay(backoffMs(n, retry, () => r), retry.maxMs))
+      assert.ok(
+        isDelay(
+          backoffMs(n, retry, () => r),
+          retry.maxMs,
+        ),
+      )
     }),
   )
 })
@@ -35,7 +39,10 @@ test('the ceiling is what exact arithmetic says, and so never falls', () => {
     fc.property(fc.integer({ min: 1, max: 200 }), limits, unit, (n, retry, r) => {
       const exact = BigInt(retry.baseMs) * 2n ** BigInt(n - 1)
       const ceiling = exact < BigInt(retry.maxMs) ? Number(exact) : retry.maxMs
-      assert.equal(backoffMs(n, retry, () => r), Math.floor(r * ceiling))
+      assert.equal(
+        backoffMs(n, retry, () => r),
+        Math.floor(r * ceiling),
+      )
     }),
   )
 })
@@ -45,7 +52,8 @@ test('a throttled message never comes back early, and never later than 24 h and 
     fc.property(told, limits, unit, (ms, retry, r) => {
       const delayMs = throttleDelayMs(ms, retry, () => r)
       assert.ok(isDelay(delayMs, Math.max(retry.maxMs, 86_400_000 * 1.1)))
-      if (ms !== undefined && Number.isFinite(ms) && ms > 0) assert.ok(delayMs >= Math.min(ms, 86_400_000))
+      if (ms !== undefined && Number.isFinite(ms) && ms > 0)
+        assert.ok(delayMs >= Math.min(ms, 86_400_000))
     }),
   )
 })
@@ -55,14 +63,23 @@ test('whatever is thrown again and again, a message ends within its attempts and
     errorClass: fc.constantFrom('transient' as const, 'throttled' as const),
     delayMs: told,
   })
-  const run = fc.record({ failures: fc.array(failure, { minLength: 1, maxLength: 50 }), retry: limits, r: unit })
+  const run = fc.record({
+    failures: fc.array(failure, { minLength: 1, maxLength: 50 }),
+    retry: limits,
+    r: unit,
+  })
   fc.assert(
     fc.property(run, ({ failures, retry, r }) => {
       let [now, counted, steps] = [0, 0, 0]
       let throttledSince: number | undefined
       for (;;) {
         const { errorClass, delayMs } = failures[steps % failures.length] ?? failures[0]!
-        const classification = { errorClass, code: 'X', why: 'x', ...(delayMs === undefined ? {} : { delayMs }) }
+        const classification = {
+          errorClass,
+          code: 'X',
+          why: 'x',
+          ...(delayMs === undefined ? {} : { delayMs }),
+        }
         const history = { ...freshHistory, counted, throttledSince }
         const decision = afterFailure({ classification, history, retry, now, random: () => r })
         if (decision.as === 'dead') break

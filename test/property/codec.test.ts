@@ -22,15 +22,24 @@ const tree = fc.letrec<{ value: unknown }>((tie) => ({
 const trip = (value: unknown): unknown => jsonCodec.decode(jsonCodec.encode(value))
 
 test('every JSON value arrives as it was sent, bit for bit', () => {
-  fc.assert(fc.property(fc.oneof(json, tree), (value) => assert.deepStrictEqual(trip(value), value)), {
-    numRuns: 1_000,
-  })
+  fc.assert(
+    fc.property(fc.oneof(json, tree), (value) => assert.deepStrictEqual(trip(value), value)),
+    {
+      numRuns: 1_000,
+    },
+  )
 })
 
 test('anything else arrives in a form that arrives unchanged, or is refused at encode', () => {
   const anything = fc.anything({
-    withBigInt: true, withDate: true, withMap: true, withSet: true, withTypedArray: true, withBoxedValues: true,
-    withNullPrototype: true, withSparseArray: true,
+    withBigInt: true,
+    withDate: true,
+    withMap: true,
+    withSet: true,
+    withTypedArray: true,
+    withBoxedValues: true,
+    withNullPrototype: true,
+    withSparseArray: true,
   })
   fc.assert(
     fc.property(anything, (value) => {
@@ -60,7 +69,9 @@ test('the fingerprint depends on the value, not on the order of its keys', () =>
 test('different JSON values have different canonical forms', () => {
   fc.assert(
     fc.property(tree, tree, (a, b) => {
-      const same = JSON.stringify(JSON.parse(canonicalJson(a))) === JSON.stringify(JSON.parse(canonicalJson(b)))
+      const same =
+        JSON.stringify(JSON.parse(canonicalJson(a))) ===
+        JSON.stringify(JSON.parse(canonicalJson(b)))
       assert.equal(canonicalJson(a) === canonicalJson(b), same)
     }),
   )
@@ -69,5 +80,9 @@ test('different JSON values have different canonical forms', () => {
 function shuffled(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shuffled)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).reverse().map(([key, member]) => [key, shuffled(member)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([key, member]) => [key, shuffled(member)]),
+  )
 }

@@ -1,0 +1,49 @@
+import fc from 'fast-check'
+import type { Harness } from 'millrace/conformance'
+import { pause, systemClock } from '../../src/model/clock.ts'
+import { type Command, commands, LEASE_MS } from './queue-commands.ts'
+import { newModel, type Real } from './queue-model.ts'
+
+export interface ModelRun {
+  readonly numRuns: number
+  readonly maxCommands: number
+  /** Default: a new one each time, printed when it fails. */
+  readonly seed?: number
+}
+
+/** The model and the transport agree after every command of every run; fast-check shrinks what does not. */
+export async function modelHolds(harness: Harness, run: ModelRun): Promise<void> {
+  const { maxCommands, ...options } = run
+  const near = await harness.connect()
+  const far = await harness.connect()
+  const movable = harness.time !== undefined
+  try {
+    await fc.assert(
+      fc.asyncProperty(commands({ movable, maxCommands }), async (chosen: Iterable<Command>) => {
+        const queue = await harness.freshQueue()
+        const subscribeOptions = { group: 'model', leaseMs: LEASE_MS, maxInFlight: 100 }
+        const subscription = await near.subscribe(queue, subscribeOptions)
+        const real: Real = {
+          near,
+          far,
+          queue,
+          subscription,
+          held: new Map(),
+          zombies: [],
+          leaseMs: harness.leaseMs,
+          passes: (ms) => (harness.time ? harness.time.advance(ms) : pause(systemClock(), ms)),
+          signal: new AbortController().signal,
+        }
+        try {
+          await fc.asyncModelRun(() => ({ model: newModel(), real }), chosen)
+        } finally {
+          await subscription.close()
+        }
+      }),
+      { endOnFailure: false, verbose: 1, ...options },
+    )
+  } finally {
+    await near.close()
+    await far.close()
+  }
+}
