@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hasCode, type HandlerContext, type MillraceError } from 'millrace'
+import { memory } from 'millrace/memory'
+import { memoryInbox } from 'millrace/testing'
+import { closeNow, stage } from './stage.ts'
+
+/** Queue and inbox in one memory: effect, key, fence and ack commit together. */
+async function shared(queue = {}) {
+  const store = memory()
+  return stage({
+    transport: store,
+    queue: { idempotencyKey: (payload) => payload.orderId, ...queue },
+    app: { inbox: memoryInbox({ transport: store }) },
+  })
+}
+
+test('a duplicate finds its key: acked without calling the handler, and counted', async () => {
+  const { app, clock, queue } = await shared()
+  let effects = 0
+  app.work(queue, (_message, ctx) => ctx.tx(() => void effects++))
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(100)
+  assert.equal(effects, 1)
+  const counters = app.counters()['orders']
+  assert.deepEqual([counters?.started, counters?.duplicates, counters?.acked], [1, 1, 2])
+  await closeNow(app, clock)
+})
+
+test('a handler that never calls ctx.tx is recorded at the ack', async () => {
+  const { app, clock, queue } = await shared()
+  let runs = 0
+  app.work(queue, () => void runs++)
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(100)
+  assert.equal(runs, 1)
+  await closeNow(app, clock)
+})
+
+test('two runs of one key at the same time commit one effect; the other ends as a duplicate', async () => {
+  const { app, clock, queue } = await shared()
+  let committed = 0
+  const codes: string[] = []
+  app.work(
+    queue,
+    async (_message, ctx) => {
+      await new Promise<void>((resolve) => clock.after(1_000, resolve))
+      try {
+        await ctx.tx(() => undefined)
+        committed++
+      } catch (error) {
+        codes.push((error as MillraceError).code)
+        throw error
+      }
+    },
+    { concurrency: 2 },
+  )
+  await app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'a' }])
+  await app.start()
+  await clock.advance(5_000)
+  assert.equal(committed, 1)
+  assert.deepEqual(codes, ['MILLRACE_DUPLICATE'])
+  const counters = app.counters()['orders']
+  assert.deepEqual([counters?.acked, counters?.duplicates, counters?.dead], [2, 1, 0])
+  await closeNow(app, clock)
+})
+
+test('an effect that fails leaves nothing: the message is tried again and its key is new', async () => {
+  const { app, clock, queue } = await shared()
+  const seen: number[] = []
+  app.work(queue, (message, ctx) =>
+    ctx.tx(() => {
+      seen.push(message.attempt)
+      if (message.attempt === 1) throw new Error('the database said no')
+    }),
+  )
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(60_000)
+  assert.deepEqual(seen, [1, 2])
+  assert.equal(app.counters()['orders']?.acked, 1)
+  await closeNow(app, clock)
+})
+
+test('a failure after the commit is told, and the message stays acked', async () => {
+  const { app, clock, queue, lines } = await shared()
+  let runs = 0
+  app.work(queue, async (_message, ctx) => {
+    runs++
+    await ctx.tx(() => undefined)
+    throw new Error('after the fact')
+  })
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(600_000)
+  assert.equal(runs, 1)
+  assert.equal(app.counters()['orders']?.acked, 1)
+  assert.ok(lines.some((line) => line.level === 'warn' && line.message.includes('after its effect')))
+  await closeNow(app, clock)
+})
+
+test('ctx.tx runs once per attempt, needs an inbox, and ends with the handler', async () => {
+  const { app, clock, queue } = await shared({ retry: { attempts: 1 } })
+  const codes: string[] = []
+  let late: HandlerContext<unknown> | undefined
+  app.work(queue, async (message, ctx) => {
+    late = ctx
+    await ctx.tx(() => undefined)
+    await ctx.tx(() => undefined).catch((error: MillraceError) => codes.push(error.code))
+    assert.equal(message.attempt, 1)
+  })
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(1_000)
+  assert.deepEqual(codes, ['MILLRACE_TX_ONCE'])
+  await assert.rejects(async () => late?.tx(() => undefined), (error: unknown) =>
+    hasCode(error, 'MILLRACE_CONTEXT_CLOSED'),
+  )
+  await assert.rejects(async () => late?.send(queue, { orderId: 'late' }), (error: unknown) =>
+    hasCode(error, 'MILLRACE_CONTEXT_CLOSED'),
+  )
+  assert.equal((await app.admin.stats(queue)).depth, 0)
+  await closeNow(app, clock)
+
+  const bare = await stage({ queue: { retry: { attempts: 1 } } })
+  bare.app.work(bare.queue, (_message, ctx) => ctx.tx(() => undefined))
+  const { id } = await bare.app.send(bare.queue, { orderId: 'a' })
+  await bare.app.start()
+  await bare.clock.advance(1_000)
+  const letter = await bare.app.admin.deadLetters.show(bare.queue, id)
+  assert.equal(letter?.attempts[0]?.code, 'MILLRACE_INBOX_REQUIRED')
+  await closeNow(bare.app, bare.clock)
+})
+
+test('ctx.send inside ctx.tx commits or vanishes with it, awaited or not', async () => {
+  const { app, clock, queue } = await shared({ retry: { attempts: 2, baseMs: 1, maxMs: 1 } })
+  const handled: string[] = []
+  app.work(queue, async (message, ctx) => {
+    const { orderId } = message.payload
+    handled.push(`${orderId} ${message.attempt}`)
+    if (orderId !== 'parent') return
+    await ctx.tx(() => {
+      void ctx.send(queue, { orderId: `child-${message.attempt}` })
+      if (message.attempt === 1) throw new Error('rolled back')
+    })
+  })
+  await app.send(queue, { orderId: 'parent' })
+  await app.start()
+  await clock.advance(10_000)
+  assert.deepEqual(handled, ['parent 1', 'parent 2', 'child-2 1'])
+  await closeNow(app, clock)
+})
+
+test('a send that fails inside ctx.tx fails the transaction, though nobody awaited it', async () => {
+  const { app, clock, queue } = await shared({ retry: { attempts: 1 } })
+  app.work(queue, async (message, ctx) => {
+    if (message.payload.orderId !== 'parent') return
+    await ctx.tx(() => {
+      void ctx.send(queue, { orderId: 7 } as unknown as { orderId: string })
+    })
+  })
+  const { id } = await app.send(queue, { orderId: 'parent' })
+  await app.start()
+  await clock.advance(1_000)
+  const letter = await app.admin.deadLetters.show(queue, id)
+  assert.equal(letter?.attempts[0]?.code, 'MILLRACE_INVALID_PAYLOAD')
+  await closeNow(app, clock)
+})
+
+test('a run that lost its claim cannot commit, and learns why', async () => {
+  const { app, clock, queue } = await shared()
+  let failure: unknown
+  app.work(queue, async (_message, ctx) => {
+    await new Promise<void>((resolve) => clock.after(500, resolve))
+    await ctx.tx(() => undefined).catch((error: unknown) => {
+      failure = error
+    })
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  await app.admin.messages.cancel(queue, id)
+  await clock.advance(1_000)
+  assert.ok(hasCode(failure, 'MILLRACE_LEASE_LOST'), String(failure))
+  const counters = app.counters()['orders']
+  assert.deepEqual([counters?.acked, counters?.lost], [0, 1])
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(1_000)
+  assert.equal(app.counters()['orders']?.acked, 1, 'its key was not recorded')
+  await closeNow(app, clock)
+})
+
+test('with the inbox in another store the key alone decides', async () => {
+  const rows: string[] = []
+  const { app, clock, queue } = await stage({
+    queue: { idempotencyKey: (payload) => payload.orderId },
+    app: { inbox: memoryInbox({ tx: rows }) },
+  })
+  app.work(queue, (message, ctx) => ctx.tx((tx) => void (tx as string[]).push(message.payload.orderId)))
+  await app.send(queue, { orderId: 'a' })
+  await app.send(queue, { orderId: 'a' })
+  await app.send(queue, { orderId: 'b' })
+  await app.start()
+  await clock.advance(1_000)
+  assert.deepEqual(rows.sort(), ['a', 'b'])
+  await closeNow(app, clock)
+})
+
+test('a redrive of what the inbox may have forgotten asks for force', async () => {
+  const { app, clock, queue } = await shared({ retry: { attempts: 1 } })
+  app.work(queue, () => {
+    throw new Error('no')
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(1_000)
+  await clock.advance(60 * 86_400_000)
+  await assert.rejects(app.admin.deadLetters.redrive(queue, { ids: [id] }), (error: unknown) =>
+    hasCode(error, 'MILLRACE_REDRIVE_TOO_OLD'),
+  )
+  const forced = await app.admin.deadLetters.redrive(queue, { ids: [id], force: true })
+  assert.equal(forced.moved, 1)
+  await closeNow(app, clock)
+})
+
