@@ -8,8 +8,12 @@ if (!existsSync(`${root}/node_modules/typescript`)) {
   console.log('millrace: typescript is not installed, dist/ is not rebuilt')
 } else {
   rmSync(`${root}/dist`, { recursive: true, force: true })
-  execFileSync(process.execPath, [`${root}/node_modules/typescript/bin/tsc`, '-p', 'tsconfig.build.json'], {
-    cwd: root,
-    stdio: 'inherit',
-  })
+  execFileSync(
+    process.execPath,
+    [`${root}/node_modules/typescript/bin/tsc`, '-p', 'tsconfig.build.json'],
+    {
+      cwd: root,
+      stdio: 'inherit',
+    },
+  )
 }

@@ -8,7 +8,12 @@ export type { AttemptRecord, ErrorClass } from './model/history.ts'
 export { type Logger, silentLogger } from './model/logger.ts'
 export type { Outbox, OutboxConnector } from './outbox/outbox.ts'
 export type * from './runtime/app.ts'
-export { type MillraceConfig, type WorkerConfig, defineConfig, defineWorker } from './runtime/config.ts'
+export {
+  type MillraceConfig,
+  type WorkerConfig,
+  defineConfig,
+  defineWorker,
+} from './runtime/config.ts'
 export type * from './runtime/create.ts'
 export { createMillrace } from './runtime/create-millrace.ts'
 export { defineQueue } from './runtime/define-queue.ts'

@@ -13,24 +13,40 @@ export interface RunOptions {
 }
 
 /** Runs a command to its end; an error names the command and shows what it said. */
-export function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+export function run(
+  file: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<string> {
   const { cwd, account, timeoutMs = 120_000, env } = options
   return new Promise((resolve, reject) => {
     const settings = { cwd, timeout: timeoutMs, env: env ?? process.env, ...account }
     execFile(file, args, settings, (error, stdout, stderr) => {
       if (!error) return resolve(stdout)
       const said = stderr.trim().split('\n').slice(-5).join(' | ')
-      reject(new Error(`${file} ${args.join(' ')} failed: ${said || error.message}`, { cause: error }))
+      reject(
+        new Error(`${file} ${args.join(' ')} failed: ${said || error.message}`, { cause: error }),
+      )
     })
   })
 }
 
 /** Where a program is on PATH or in one of `more`. */
-export async function which(name: string, more: readonly string[] = []): Promise<string | undefined> {
+export async function which(
+  name: string,
+  more: readonly string[] = [],
+): Promise<string | undefined> {
   const folders = [...(process.env.PATH ?? '').split(delimiter), ...more]
   for (const folder of folders) {
     const path = join(folder, name)
-    if (folder !== '' && (await access(path, constants.X_OK).then(() => true, () => false))) return path
+    if (
+      folder !== '' &&
+      (await access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      ))
+    )
+      return path
   }
   return undefined
 }
@@ -43,13 +59,19 @@ export function freePort(): Promise<number> {
     server.listen(0, '127.0.0.1', () => {
       const address = server.address()
       server.close(() =>
-        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
+        typeof address === 'object' && address
+          ? resolve(address.port)
+          : reject(new Error('no port')),
       )
     })
   })
 }
 
-export async function until(what: string, timeoutMs: number, check: () => Promise<boolean>): Promise<void> {
+export async function until(
+  what: string,
+  timeoutMs: number,
+  check: () => Promise<boolean>,
+): Promise<void> {
   const endAt = Date.now() + timeoutMs
   while (!(await check())) {
     if (Date.now() > endAt) throw new Error(`${what} did not happen within ${timeoutMs} ms`)

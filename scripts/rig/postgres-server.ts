@@ -46,7 +46,10 @@ const SETTINGS = [
 ]
 
 /** Starts Postgres of this major version from the npm binaries, ready for queries. */
-export async function startPostgres(major: number, options: PostgresOptions = {}): Promise<PostgresServer> {
+export async function startPostgres(
+  major: number,
+  options: PostgresOptions = {},
+): Promise<PostgresServer> {
   const account = serverAccount()
   const native = await postgresBinaries(major)
   const folder = privateFolder(account)
@@ -55,7 +58,14 @@ export async function startPostgres(major: number, options: PostgresOptions = {}
     const data = join(folder, 'data')
     await initialise(bin, data, account)
     const port = await freePort()
-    const place = { bin, data, folder, port, account, settings: [...SETTINGS, ...(options.settings ?? [])] }
+    const place = {
+      bin,
+      data,
+      folder,
+      port,
+      account,
+      settings: [...SETTINGS, ...(options.settings ?? [])],
+    }
     return await serve(place, major)
   } catch (error) {
     removeFolder(folder)
@@ -73,9 +83,22 @@ interface Place {
 }
 
 async function initialise(bin: string, data: string, account: Account | undefined): Promise<void> {
-  const args = ['-D', data, '-U', USER, '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
+  const args = [
+    '-D',
+    data,
+    '-U',
+    USER,
+    '--auth=trust',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-sync',
+  ]
   // initdb asks the environment for a home and a user; the account may have none.
-  await run(join(bin, 'initdb'), args, { account, cwd: '/', env: { PATH: process.env.PATH, LC_ALL: 'C' } })
+  await run(join(bin, 'initdb'), args, {
+    account,
+    cwd: '/',
+    env: { PATH: process.env.PATH, LC_ALL: 'C' },
+  })
 }
 
 async function serve(place: Place, major: number): Promise<PostgresServer> {

@@ -45,21 +45,32 @@ export async function startRig(options: RigOptions): Promise<Rig> {
   const missing = backends.filter((backend) => !backend.available)
   if (options.require === 'all' && missing.length > 0) {
     await rig.stop()
-    throw new Error(missing.map(({ name, why, command }) => `${name}: ${why} (${command})`).join('; '))
+    throw new Error(
+      missing.map(({ name, why, command }) => `${name}: ${why} (${command})`).join('; '),
+    )
   }
   return rig
 }
 
 async function postgresServers(): Promise<readonly (Started | BackendReport)[]> {
   const given = process.env.MILLRACE_TEST_POSTGRES_URL
-  if (given !== undefined) return [await givenPostgres('postgres', 'MILLRACE_TEST_POSTGRES_URL', given)]
+  if (given !== undefined)
+    return [await givenPostgres('postgres', 'MILLRACE_TEST_POSTGRES_URL', given)]
   return await Promise.all(POSTGRES_MAJORS.map(ownPostgres))
 }
 
 /** A server of the user's: we use it and never stop it. */
-async function givenPostgres(name: string, variable: string, url: string): Promise<Started | BackendReport> {
+async function givenPostgres(
+  name: string,
+  variable: string,
+  url: string,
+): Promise<Started | BackendReport> {
   if (!(await answers(url))) {
-    return unavailable(name, `no answer from the address in ${variable}`, `start it, or unset ${variable}`)
+    return unavailable(
+      name,
+      `no answer from the address in ${variable}`,
+      `start it, or unset ${variable}`,
+    )
   }
   return { report: { name, available: true }, env: { [variable]: url }, stop: async () => {} }
 }
@@ -83,9 +94,11 @@ async function ownPostgres(major: number): Promise<Started | BackendReport> {
 
 async function pgBouncer(started: readonly Started[]): Promise<Started | BackendReport> {
   const given = process.env.MILLRACE_TEST_PGBOUNCER_URL
-  if (given !== undefined) return await givenPostgres('pgbouncer', 'MILLRACE_TEST_PGBOUNCER_URL', given)
+  if (given !== undefined)
+    return await givenPostgres('pgbouncer', 'MILLRACE_TEST_PGBOUNCER_URL', given)
   const url = started.flatMap((server) => Object.values(server.env))[0]
-  if (url === undefined) return unavailable('pgbouncer', 'no postgres to put it in front of', INSTALL_COMMAND)
+  if (url === undefined)
+    return unavailable('pgbouncer', 'no postgres to put it in front of', INSTALL_COMMAND)
   try {
     return await startPgBouncer(Number(new URL(url).port || 5432))
   } catch (error) {

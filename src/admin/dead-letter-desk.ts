@@ -73,7 +73,8 @@ function checkLimit(what: string, limit: number = LIST_DEFAULT): number {
 }
 
 function checkIds(what: string, ids: readonly string[]): void {
-  if (Array.isArray(ids) && ids.length <= IDS_MAX && ids.every((id) => typeof id === 'string')) return
+  if (Array.isArray(ids) && ids.length <= IDS_MAX && ids.every((id) => typeof id === 'string'))
+    return
   throw new OptionsError(what, [`ids: expected at most ${IDS_MAX} message ids`])
 }
 
@@ -84,7 +85,10 @@ async function redrive(
 ): Promise<RedriveResult> {
   const name = `redrive on queue "${queue.name}"`
   checkRate(name, what.ratePerSecond)
-  const chosen = 'ids' in what ? await chooseIds(context, queue, what.ids) : await chooseAll(context, queue, what.filter)
+  const chosen =
+    'ids' in what
+      ? await chooseIds(context, queue, what.ids)
+      : await chooseAll(context, queue, what.filter)
   if (what.force !== true) refuseForgotten(context, queue, chosen.letters)
   const ids = chosen.letters.map((letter) => letter.id)
   if (what.dryRun === true) return { matched: ids.length, moved: 0, notFound: chosen.notFound }
@@ -148,7 +152,10 @@ async function chooseIds(
 async function chooseAll(
   context: AdminContext,
   queue: AdminQueue,
-  filter: { readonly errorClass?: DeadLetterListOptions['errorClass']; readonly deadBefore?: number },
+  filter: {
+    readonly errorClass?: DeadLetterListOptions['errorClass']
+    readonly deadBefore?: number
+  },
 ): Promise<Chosen> {
   const { errorClass } = listOptions(
     queue.name,
@@ -168,11 +175,17 @@ async function chooseAll(
 
 function checkRate(what: string, rate: number | undefined): void {
   if (rate === undefined || (Number.isFinite(rate) && rate > 0 && rate <= 1_000_000)) return
-  throw new OptionsError(what, [`ratePerSecond: expected a number above 0 and up to 1000000, got ${rate}`])
+  throw new OptionsError(what, [
+    `ratePerSecond: expected a number above 0 and up to 1000000, got ${rate}`,
+  ])
 }
 
 /** A key that the inbox may have forgotten protects no longer: the effect could happen a second time. */
-function refuseForgotten(context: AdminContext, queue: AdminQueue, letters: Chosen['letters']): void {
+function refuseForgotten(
+  context: AdminContext,
+  queue: AdminQueue,
+  letters: Chosen['letters'],
+): void {
   const { inboxTtlMs, clock } = context
   if (inboxTtlMs === undefined) return
   const old = letters.filter((letter) => clock.now() - letter.triedAt > inboxTtlMs)

@@ -52,8 +52,12 @@ const minusZero: object = rawJSON('-0')
 
 function unserializable(path: string, what: string, cause?: unknown): MillraceError {
   const where = path === '' ? 'payload' : `payload at ${path}`
-  return new MillraceError('MILLRACE_UNSERIALIZABLE_PAYLOAD', `${where} cannot travel as JSON: it is ${what}`, {
-    cause,
-    fields: { path },
-  })
+  return new MillraceError(
+    'MILLRACE_UNSERIALIZABLE_PAYLOAD',
+    `${where} cannot travel as JSON: it is ${what}`,
+    {
+      cause,
+      fields: { path },
+    },
+  )
 }

@@ -123,14 +123,18 @@ function obstacleObject(value: object, ancestors: ReadonlySet<object>): string |
   if (ancestors.has(value)) return 'a reference to an object around it (a cycle)'
   if (ancestors.size >= DEPTH_MAX) return `nested deeper than ${DEPTH_MAX} levels`
   if (value instanceof Date) return 'an invalid Date'
-  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return 'bytes; send them as base64 or by reference'
-  if (value instanceof Map || value instanceof Set) return `a ${value.constructor.name}; send an array or an object`
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+    return 'bytes; send them as base64 or by reference'
+  if (value instanceof Map || value instanceof Set)
+    return `a ${value.constructor.name}; send an array or an object`
   if (value instanceof Error) return 'an Error; send its message'
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return undefined
   if (isBoxed(value)) return undefined
   // Headers, RegExp, Promise, a class with private fields: JSON sees nothing in them.
-  return Object.keys(value).length === 0 ? `a ${className(value)} without fields that JSON can see` : undefined
+  return Object.keys(value).length === 0
+    ? `a ${className(value)} without fields that JSON can see`
+    : undefined
 }
 
 /** JSON.stringify unwraps these. */

@@ -28,7 +28,10 @@ function normalised<Out>(result: StandardSchemaV1.Result<Out>): Validated<Out> {
 
 function normalisedIssue(issue: StandardSchemaV1.Issue): PayloadIssue {
   const path = issue.path?.map((step) => stepOf(typeof step === 'object' ? step.key : step)) ?? []
-  return { message: String(issue.message).slice(0, MESSAGE_MAX).toWellFormed(), path: pathText(path) }
+  return {
+    message: String(issue.message).slice(0, MESSAGE_MAX).toWellFormed(),
+    path: pathText(path),
+  }
 }
 
 function stepOf(key: PropertyKey): string | number {

@@ -46,12 +46,17 @@ function deviations(results: readonly Result[]): readonly string[] {
   const known = results.filter((result) => result.outcome === 'deviates')
   if (known.length === 0) return []
   const lines = known.map(
-    ({ backend, family, title, reason }) => `- ${backend}, ${family}: ${title} (${reason ?? 'no reason given'})`,
+    ({ backend, family, title, reason }) =>
+      `- ${backend}, ${family}: ${title} (${reason ?? 'no reason given'})`,
   )
   return ['Known deviations:', lines.join('\n')]
 }
 
-const marks: Record<Result['outcome'], string> = { kept: 'yes', broken: '**no**', deviates: 'deviates' }
+const marks: Record<Result['outcome'], string> = {
+  kept: 'yes',
+  broken: '**no**',
+  deviates: 'deviates',
+}
 
 function familyTable(
   family: string,

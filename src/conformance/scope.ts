@@ -20,7 +20,11 @@ export interface Scope {
   message(fields?: Partial<Envelope>): Envelope
   /** Sends and insists that each item was stored. */
   send(transport: Transport, queue: string, ...batch: readonly Envelope[]): Promise<void>
-  subscribe(transport: Transport, queue: string, options?: Partial<SubscribeOptions>): Promise<Subscription>
+  subscribe(
+    transport: Transport,
+    queue: string,
+    options?: Partial<SubscribeOptions>,
+  ): Promise<Subscription>
   /** Asks once, `waitMs: 0`. */
   receive(subscription: Subscription, max?: number): Promise<readonly Delivery[]>
   /** Asks until `count` deliveries came or the deadline passed (then it fails). */
@@ -181,7 +185,9 @@ async function sendAll(
   for (const [index, outcome] of sent.entries()) {
     if (outcome.ok) continue
     const { code, cause } = outcome.fault
-    throw new Error(`expected message ${batch[index]?.id} to be stored, got fault ${code}`, { cause })
+    throw new Error(`expected message ${batch[index]?.id} to be stored, got fault ${code}`, {
+      cause,
+    })
   }
 }
 
@@ -207,5 +213,11 @@ async function begin(harness: Harness, closers: (() => Promise<void>)[]): Promis
 function envelope(random: () => number, fields: Partial<Envelope> = {}): Envelope {
   made += 1
   const id = `m-${made.toString(36)}-${Math.floor(random() * 2 ** 40).toString(36)}`
-  return { id, body: new TextEncoder().encode(`{"n":"${id}"}`), headers: {}, priority: 0, ...fields }
+  return {
+    id,
+    body: new TextEncoder().encode(`{"n":"${id}"}`),
+    headers: {},
+    priority: 0,
+    ...fields,
+  }
 }

@@ -70,7 +70,8 @@ export function allowList(entries: readonly string[]): ((address: string) => boo
     const family = isIP(net)
     const max = family === 4 ? 32 : 128
     const prefix = bits === undefined ? max : Number(bits)
-    if (family === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || prefix > max) return undefined
+    if (family === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || prefix > max)
+      return undefined
     allowed.addSubnet(net, prefix, family === 4 ? 'ipv4' : 'ipv6')
   }
   return (address) => {

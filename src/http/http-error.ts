@@ -30,7 +30,16 @@ export function refuse(
 }
 
 /** The body of every answer that is no success. */
-export function refusalBody(refusal: Refusal): { readonly error: Readonly<Record<string, unknown>> } {
+export function refusalBody(refusal: Refusal): {
+  readonly error: Readonly<Record<string, unknown>>
+} {
   const { code, message, issues, index } = refusal
-  return { error: { code, message, ...(issues ? { issues } : {}), ...(index === undefined ? {} : { index }) } }
+  return {
+    error: {
+      code,
+      message,
+      ...(issues ? { issues } : {}),
+      ...(index === undefined ? {} : { index }),
+    },
+  }
 }

@@ -10,7 +10,9 @@ export interface HttpTargetOptions<Payload> {
   /** Default POST. */
   readonly method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Added to every request; they win over ours. */
-  readonly headers?: Readonly<Record<string, string>> | ((message: Message<Payload>) => Readonly<Record<string, string>>)
+  readonly headers?:
+    | Readonly<Record<string, string>>
+    | ((message: Message<Payload>) => Readonly<Record<string, string>>)
   /** What is sent: text and bytes as they are, anything else as JSON. Default: the payload. */
   readonly body?: (message: Message<Payload>) => unknown
   /** For the whole exchange, in ms, 1 to 43,200,000. Keep it below the queue's handlerTimeoutMs. Default 15,000. */
@@ -29,7 +31,10 @@ export interface HttpTargetOptions<Payload> {
   readonly clock?: Clock
 }
 
-export type TargetUrl<Payload> = string | URL | ((message: Message<Payload>) => MaybePromise<string | URL>)
+export type TargetUrl<Payload> =
+  | string
+  | URL
+  | ((message: Message<Payload>) => MaybePromise<string | URL>)
 
 export interface ResolvedTarget<Payload> {
   readonly method: string

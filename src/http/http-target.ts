@@ -9,7 +9,10 @@ import { exchange, type Reply } from './exchange.ts'
 import { addressRefused } from './guarded-lookup.ts'
 import { HttpStatusError } from './http-status-error.ts'
 import {
-  type HttpTargetOptions, type ResolvedTarget, resolveTarget, type TargetUrl,
+  type HttpTargetOptions,
+  type ResolvedTarget,
+  resolveTarget,
+  type TargetUrl,
 } from './http-target-options.ts'
 import { signWebhook } from './sign-webhook.ts'
 import { placeOf, targetBody, targetHeaders, targetUrl } from './target-request.ts'
@@ -49,7 +52,10 @@ export function httpTarget<Payload = unknown>(
     timeout: IDLE_MS,
   }
   const agents: Agents = { 'http:': new HttpAgent(bounds), 'https:': new HttpsAgent(bounds) }
-  const run = (message: Message<Payload>, ctx: Pick<HandlerContext<unknown>, 'signal'>): Promise<void> =>
+  const run = (
+    message: Message<Payload>,
+    ctx: Pick<HandlerContext<unknown>, 'signal'>,
+  ): Promise<void> =>
     withTimeout(target, ctx.signal, (signal) => push(target, agents, message, signal))
   return Object.assign(run, {
     close: () => {
@@ -70,15 +76,25 @@ async function push<Payload>(
   const { method, lookup, clock, secrets } = target
   const body = targetBody(target.bodyOf(message))
   const own = target.headersOf(message)
-  const signed = secrets.length > 0 ? signWebhook(secrets, { id: message.id, at: clock.now(), body }) : {}
+  const signed =
+    secrets.length > 0 ? signWebhook(secrets, { id: message.id, at: clock.now(), body }) : {}
   const first = targetUrl(await target.urlOf(message))
   let url = first
   for (let hop = 0; ; hop++) {
     checkLiteral(url, target)
-    const headers = targetHeaders(message, { ...(url.origin === first.origin ? own : {}), ...signed }, body.byteLength)
+    const headers = targetHeaders(
+      message,
+      { ...(url.origin === first.origin ? own : {}), ...signed },
+      body.byteLength,
+    )
     const agent = agents[url.protocol === 'https:' ? 'https:' : 'http:']
-    const reply = await named(method, url, exchange({ url, method, headers, body, agent, lookup, signal }))
-    const next = target.redirects === 'follow' && hop < REDIRECTS_MAX ? redirectOf(reply, url) : undefined
+    const reply = await named(
+      method,
+      url,
+      exchange({ url, method, headers, body, agent, lookup, signal }),
+    )
+    const next =
+      target.redirects === 'follow' && hop < REDIRECTS_MAX ? redirectOf(reply, url) : undefined
     if (next === undefined) return conclude(reply, `${method} ${placeOf(url)}`, clock.now())
     url = next
   }
@@ -115,7 +131,9 @@ function isOurs(error: unknown): boolean {
 }
 
 function codeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no reason given'
+  return typeof error === 'object' && error !== null && 'code' in error
+    ? String(error.code)
+    : 'no reason given'
 }
 
 function conclude(reply: Reply, what: string, now: number): void {
@@ -126,7 +144,10 @@ function conclude(reply: Reply, what: string, now: number): void {
   const found = classifyStatus(reply.status, reply.headers, now)
   switch (found?.errorClass) {
     case 'throttled':
-      throw new ThrottledError(message, { cause, ...(found.delayMs === undefined ? {} : { retryAfterMs: found.delayMs }) })
+      throw new ThrottledError(message, {
+        cause,
+        ...(found.delayMs === undefined ? {} : { retryAfterMs: found.delayMs }),
+      })
     case 'permanent':
       throw new PermanentError(message, { cause })
     default:

@@ -45,7 +45,12 @@ export function intakeHandler(
   }
 }
 
-function write(res: ServerResponse, { status, body, headers }: Answer, isHead: boolean, isClosing: boolean): void {
+function write(
+  res: ServerResponse,
+  { status, body, headers }: Answer,
+  isHead: boolean,
+  isClosing: boolean,
+): void {
   if (res.headersSent || res.destroyed) return
   const text = JSON.stringify(body)
   res.writeHead(status, {
@@ -59,12 +64,21 @@ function write(res: ServerResponse, { status, body, headers }: Answer, isHead: b
   res.end(isHead ? undefined : text)
 }
 
-async function answer(req: IncomingMessage, res: ServerResponse, context: Context): Promise<Answer> {
+async function answer(
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: Context,
+): Promise<Answer> {
   const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
   if (path === '/healthz') return allow(req, 'GET', { status: 200, body: { ok: true } })
   if (path === '/readyz') return allow(req, 'GET', await readiness(req, context))
   const route = /^\/queues\/([^/]+)\/messages(\/batch)?$/.exec(path)
-  if (!route) throw refuse(404, 'NOT_FOUND', 'expected POST /queues/:name/messages or /queues/:name/messages/batch')
+  if (!route)
+    throw refuse(
+      404,
+      'NOT_FOUND',
+      'expected POST /queues/:name/messages or /queues/:name/messages/batch',
+    )
   authorize(req, context)
   if (req.method !== 'POST') throw notAllowed('POST')
   const queue = findQueue(route[1] ?? '', context)
@@ -81,8 +95,13 @@ function notAllowed(allowed: string): Error {
 }
 
 /** Reasons name parts of the system, so only those who may send see them. */
-async function readiness(req: IncomingMessage, { app, options, isAuthorized, isClosing }: Context): Promise<Answer> {
-  const health = isClosing() ? { ok: false, reasons: ['the intake is closing'] } : await app.health()
+async function readiness(
+  req: IncomingMessage,
+  { app, options, isAuthorized, isClosing }: Context,
+): Promise<Answer> {
+  const health = isClosing()
+    ? { ok: false, reasons: ['the intake is closing'] }
+    : await app.health()
   const seesReasons = options.tokens.length === 0 || isAuthorized(req.headers.authorization)
   return {
     status: health.ok ? 200 : 503,
@@ -93,13 +112,19 @@ async function readiness(req: IncomingMessage, { app, options, isAuthorized, isC
 function authorize(req: IncomingMessage, { options, isAuthorized }: Context): void {
   if (options.tokens.length > 0) {
     if (isAuthorized(req.headers.authorization)) return
-    throw refuse(401, 'UNAUTHORIZED', 'send authorization: Bearer <token>', { 'www-authenticate': 'Bearer' })
+    throw refuse(401, 'UNAUTHORIZED', 'send authorization: Bearer <token>', {
+      'www-authenticate': 'Bearer',
+    })
   }
   // Without tokens only this machine may send. A web page that had its name resolved to 127.0.0.1 may not: its
   // requests carry that name in Host (DNS rebinding).
   const host = (req.headers.host ?? '').replace(/:\d+$/, '')
   if (!isLoopbackHost(host)) {
-    throw refuse(403, 'FORBIDDEN_HOST', 'an intake without tokens answers to localhost only; give tokens to serve other names')
+    throw refuse(
+      403,
+      'FORBIDDEN_HOST',
+      'an intake without tokens answers to localhost only; give tokens to serve other names',
+    )
   }
 }
 
@@ -112,7 +137,11 @@ function findQueue(encoded: string, { app, options }: Context): AnyQueue {
   }
   const queue = options.queues.has(name) ? app.queues.find((q) => q.name === name) : undefined
   if (queue) return queue
-  throw refuse(404, 'MILLRACE_UNKNOWN_QUEUE', `no queue ${JSON.stringify(name.slice(0, 100))} takes messages here`)
+  throw refuse(
+    404,
+    'MILLRACE_UNKNOWN_QUEUE',
+    `no queue ${JSON.stringify(name.slice(0, 100))} takes messages here`,
+  )
 }
 
 async function receiveOne(
@@ -123,7 +152,9 @@ async function receiveOne(
 ): Promise<Answer> {
   const send = sendOptionsOf(req.headers)
   const payload = await readJson(req, options.maxBodyBytes)
-  const result = await withinTime(res, options, (signal) => app.send(queue, payload, { ...send, signal }))
+  const result = await withinTime(res, options, (signal) =>
+    app.send(queue, payload, { ...send, signal }),
+  )
   return { status: 202, body: plainResult(result) }
 }
 
@@ -134,11 +165,17 @@ async function receiveBatch(
   { app, options }: Context,
 ): Promise<Answer> {
   if (req.headers[IDEMPOTENCY_HEADER] !== undefined) {
-    throw refuse(400, 'BAD_HEADER', 'a batch takes no Idempotency-Key header; give each message its idempotencyKey')
+    throw refuse(
+      400,
+      'BAD_HEADER',
+      'a batch takes no Idempotency-Key header; give each message its idempotencyKey',
+    )
   }
   const body = await readJson(req, options.maxBodyBytes)
   const headers = traceOf(req.headers)
-  return withinTime(res, options, (signal) => sendBatch(app, queue, body, { headers, signal }, options.logger))
+  return withinTime(res, options, (signal) =>
+    sendBatch(app, queue, body, { headers, signal }, options.logger),
+  )
 }
 
 /** The sender is answered in time, and a sender that went away is not worked for. */
@@ -151,7 +188,10 @@ async function withinTime<T>(
   const giveUp = (why: string) => (): void =>
     abort.abort(new MillraceError('MILLRACE_OUTCOME_UNKNOWN', why, { retryable: true }))
   const gone = giveUp('the sender went away before the backend confirmed')
-  const cancel: Cancel = clock.after(sendTimeoutMs, giveUp(`the backend did not confirm within ${sendTimeoutMs} ms`))
+  const cancel: Cancel = clock.after(
+    sendTimeoutMs,
+    giveUp(`the backend did not confirm within ${sendTimeoutMs} ms`),
+  )
   res.once('close', gone)
   try {
     return await run(abort.signal)

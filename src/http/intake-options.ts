@@ -47,11 +47,21 @@ export interface ResolvedIntakeOptions {
 const TOKEN = /^[\x21-\x7e]{1,1024}$/
 
 /** @throws MILLRACE_INVALID_OPTIONS with every problem at once. */
-export function resolveIntakeOptions(app: IntakeApp, options: IntakeOptions): ResolvedIntakeOptions {
+export function resolveIntakeOptions(
+  app: IntakeApp,
+  options: IntakeOptions,
+): ResolvedIntakeOptions {
   const problems: string[] = []
-  const number = (name: string, value: number | undefined, min: number, max: number, by: number): number => {
+  const number = (
+    name: string,
+    value: number | undefined,
+    min: number,
+    max: number,
+    by: number,
+  ): number => {
     const n = value ?? by
-    if (!Number.isInteger(n) || n < min || n > max) problems.push(`${name}: expected an integer from ${min} to ${max}, got ${n}`)
+    if (!Number.isInteger(n) || n < min || n > max)
+      problems.push(`${name}: expected an integer from ${min} to ${max}, got ${n}`)
     return n
   }
   const host = options.host ?? '127.0.0.1'
@@ -60,11 +70,14 @@ export function resolveIntakeOptions(app: IntakeApp, options: IntakeOptions): Re
     problems.push('tokens: expected 1 to 1,024 printable ASCII characters without spaces each')
   }
   if (tokens.length === 0 && !isLoopbackHost(host)) {
-    problems.push(`host: "${host}" can be reached from other machines, so give tokens: [...], or listen on 127.0.0.1`)
+    problems.push(
+      `host: "${host}" can be reached from other machines, so give tokens: [...], or listen on 127.0.0.1`,
+    )
   }
   const known = app.queues.map((queue) => queue.name)
   const unknown = (options.queues ?? []).filter((name) => !known.includes(name))
-  if (unknown.length > 0) problems.push(`queues: the app has no ${unknown.map((name) => `"${name}"`).join(', ')}`)
+  if (unknown.length > 0)
+    problems.push(`queues: the app has no ${unknown.map((name) => `"${name}"`).join(', ')}`)
   const resolved = {
     host,
     port: number('port', options.port, 0, 65_535, 4_000),

@@ -52,7 +52,10 @@ export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
     },
     handler,
     listen: () => {
-      if (closing) return Promise.reject(new MillraceError('MILLRACE_CLOSED', 'the intake is closed; make a new one'))
+      if (closing)
+        return Promise.reject(
+          new MillraceError('MILLRACE_CLOSED', 'the intake is closed; make a new one'),
+        )
       listening ??= listenOn(server, resolved.host, resolved.port)
       return listening
     },
@@ -66,8 +69,13 @@ export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
 function listenOn(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (cause: NodeJS.ErrnoException): void => {
-      const what = cause.code === 'EADDRINUSE' ? 'the port is taken; choose another one' : cause.message
-      reject(new MillraceError('MILLRACE_CONFIG', `intake cannot listen on ${host}:${port}: ${what}`, { cause }))
+      const what =
+        cause.code === 'EADDRINUSE' ? 'the port is taken; choose another one' : cause.message
+      reject(
+        new MillraceError('MILLRACE_CONFIG', `intake cannot listen on ${host}:${port}: ${what}`, {
+          cause,
+        }),
+      )
     }
     server.once('error', failed)
     server.listen(port, host, () => {
@@ -94,15 +102,25 @@ async function closeServer(
   })
 }
 
-function urlOf(server: Server, { host, port }: { readonly host: string; readonly port: number }): string {
+function urlOf(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+): string {
   const address = server.address() as AddressInfo | null
   return `http://${host.includes(':') ? `[${host}]` : host}:${address?.port ?? port}`
 }
 
-const broken: ReadonlyMap<string, readonly [status: string, code: string, message: string]> = new Map([
-  ['ERR_HTTP_REQUEST_TIMEOUT', ['408 Request Timeout', 'REQUEST_TIMEOUT', 'the request did not arrive in time']],
-  ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE', 'the headers are too large']],
-])
+const broken: ReadonlyMap<string, readonly [status: string, code: string, message: string]> =
+  new Map([
+    [
+      'ERR_HTTP_REQUEST_TIMEOUT',
+      ['408 Request Timeout', 'REQUEST_TIMEOUT', 'the request did not arrive in time'],
+    ],
+    [
+      'HPE_HEADER_OVERFLOW',
+      ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE', 'the headers are too large'],
+    ],
+  ])
 
 /** Requests that Node could not hand over: there is no response object, so the answer is written by hand. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -110,7 +128,11 @@ function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
     socket.destroy()
     return
   }
-  const [status, code, message] = broken.get(error.code ?? '') ?? ['400 Bad Request', 'BAD_REQUEST', 'this is not HTTP']
+  const [status, code, message] = broken.get(error.code ?? '') ?? [
+    '400 Bad Request',
+    'BAD_REQUEST',
+    'this is not HTTP',
+  ]
   const text = JSON.stringify(refusalBody({ status: Number.parseInt(status, 10), code, message }))
   socket.end(
     `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +

@@ -43,7 +43,11 @@ function keyOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name]
   if (value === undefined) return undefined
   if (typeof value === 'string' && isId(value)) return value
-  throw refuse(400, 'BAD_HEADER', `${name}: expected 1 to 255 printable ASCII characters without spaces, once`)
+  throw refuse(
+    400,
+    'BAD_HEADER',
+    `${name}: expected 1 to 255 printable ASCII characters without spaces, once`,
+  )
 }
 
 function integerOf(headers: IncomingHttpHeaders, name: string): number | undefined {

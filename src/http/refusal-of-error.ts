@@ -21,7 +21,10 @@ const senderFaults: ReadonlyMap<string, number> = new Map([
 /** Errors of the backend: their messages name addresses and causes, so the sender gets a constant text. */
 const backendFaults: ReadonlyMap<string, string> = new Map([
   ['MILLRACE_UNAVAILABLE', 'the backend is away and nothing was stored; try again'],
-  ['MILLRACE_OUTCOME_UNKNOWN', 'the backend did not confirm in time; the message may be stored: send it again with the same Idempotency-Key'],
+  [
+    'MILLRACE_OUTCOME_UNKNOWN',
+    'the backend did not confirm in time; the message may be stored: send it again with the same Idempotency-Key',
+  ],
   ['MILLRACE_DENIED', 'the backend refused the message and nothing was stored'],
   ['MILLRACE_BACKEND_FAULT', 'the backend failed and nothing was stored'],
   ['MILLRACE_DISK_FULL', 'the backend has no space left and nothing was stored'],
@@ -40,7 +43,11 @@ export function refusalOfError(error: unknown, logger: Logger): Refusal {
   const message = backendFaults.get(code)
   logger.error(`intake: ${messageOfError(error)}`, { code: code || undefined })
   if (message === undefined) {
-    return { status: 500, code: 'INTERNAL', message: 'this request failed inside; see the log of the intake' }
+    return {
+      status: 500,
+      code: 'INTERNAL',
+      message: 'this request failed inside; see the log of the intake',
+    }
   }
   return { status: 503, code, message, headers: { 'retry-after': String(AWAY_RETRY_AFTER_S) } }
 }

@@ -26,8 +26,14 @@ export async function readJson(req: IncomingMessage, maxBytes: number): Promise<
 }
 
 function checkMediaType(req: IncomingMessage): void {
-  const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';').map((s) => s.trim())
-  const charset = parameters.find((p) => p.startsWith('charset='))?.slice(8).replaceAll('"', '')
+  const [type = '', ...parameters] = (req.headers['content-type'] ?? '')
+    .toLowerCase()
+    .split(';')
+    .map((s) => s.trim())
+  const charset = parameters
+    .find((p) => p.startsWith('charset='))
+    ?.slice(8)
+    .replaceAll('"', '')
   const isJson = type === 'application/json' || /^application\/[\w.-]+\+json$/.test(type)
   if (!isJson || (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')) {
     throw refuse(415, 'UNSUPPORTED_MEDIA_TYPE', 'send content-type: application/json, in UTF-8')
@@ -44,7 +50,11 @@ function readBytes(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> 
     return Promise.reject(tooLarge(maxBytes))
   }
   if (req.readableEnded) {
-    return Promise.reject(new Error('the body was read before the intake got the request; mount it before body parsers'))
+    return Promise.reject(
+      new Error(
+        'the body was read before the intake got the request; mount it before body parsers',
+      ),
+    )
   }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -61,7 +71,8 @@ function readBytes(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> 
     }
     req.on('data', take)
     req.once('end', () => resolve(Buffer.concat(chunks)))
-    const cut = (): void => reject(refuse(400, 'INCOMPLETE_BODY', 'the request ended before its body was complete'))
+    const cut = (): void =>
+      reject(refuse(400, 'INCOMPLETE_BODY', 'the request ended before its body was complete'))
     req.once('error', cut)
     req.once('close', cut)
   })

@@ -32,18 +32,24 @@ export async function sendBatch(
   const items = itemsOf(body)
   const delayMs = items[0]?.delayMs
   if (items.every((item) => item.delayMs === delayMs)) {
-    const results = await app.sendBatch(queue, items.map((item) => item.payload), {
-      ...common,
-      ...(delayMs === undefined ? {} : { delayMs }),
-      idempotencyKey: (_payload, index) => items[index]?.idempotencyKey,
-    })
+    const results = await app.sendBatch(
+      queue,
+      items.map((item) => item.payload),
+      {
+        ...common,
+        ...(delayMs === undefined ? {} : { delayMs }),
+        idempotencyKey: (_payload, index) => items[index]?.idempotencyKey,
+      },
+    )
     return { status: 202, body: { results: results.map(plainResult) } }
   }
   const ends = await Promise.allSettled(
     items.map(({ payload, ...own }) => app.send(queue, payload, { ...common, ...own })),
   )
   const results = ends.map((end) =>
-    end.status === 'fulfilled' ? plainResult(end.value) : refusalBody(refusalOfError(end.reason, logger)),
+    end.status === 'fulfilled'
+      ? plainResult(end.value)
+      : refusalBody(refusalOfError(end.reason, logger)),
   )
   return { status: ends.every((end) => end.status === 'fulfilled') ? 202 : 207, body: { results } }
 }
@@ -54,11 +60,13 @@ export function plainResult({ id, duplicate }: SendResult): SendResult {
 
 /** Above any transport's own limit for one batch; those are answered with their own message. */
 const BATCH_MAX = 10_000
-const SHAPE = 'expected { "messages": [{ "payload": …, "idempotencyKey"?: string, "delayMs"?: number }, …] }'
+const SHAPE =
+  'expected { "messages": [{ "payload": …, "idempotencyKey"?: string, "delayMs"?: number }, …] }'
 const KEYS: readonly string[] = ['payload', 'idempotencyKey', 'delayMs']
 
 function itemsOf(body: unknown): readonly BatchItem[] {
-  const messages = typeof body === 'object' && body !== null && 'messages' in body ? body.messages : undefined
+  const messages =
+    typeof body === 'object' && body !== null && 'messages' in body ? body.messages : undefined
   if (!Array.isArray(messages) || messages.length === 0) throw refuse(400, 'BAD_BATCH', SHAPE)
   if (messages.length > BATCH_MAX) {
     throw refuse(400, 'BAD_BATCH', `expected at most ${BATCH_MAX} messages, got ${messages.length}`)
@@ -69,10 +77,13 @@ function itemsOf(body: unknown): readonly BatchItem[] {
 function itemOf(item: unknown, index: number): BatchItem {
   if (typeof item !== 'object' || item === null || !('payload' in item)) throw bad(index, SHAPE)
   const stranger = Object.keys(item).find((key) => !KEYS.includes(key))
-  if (stranger !== undefined) throw bad(index, `unknown key ${JSON.stringify(stranger.slice(0, 64))}; ${SHAPE}`)
+  if (stranger !== undefined)
+    throw bad(index, `unknown key ${JSON.stringify(stranger.slice(0, 64))}; ${SHAPE}`)
   const { payload, idempotencyKey, delayMs } = item as Record<string, unknown>
-  if (idempotencyKey !== undefined && typeof idempotencyKey !== 'string') throw bad(index, 'idempotencyKey: expected a string')
-  if (delayMs !== undefined && typeof delayMs !== 'number') throw bad(index, 'delayMs: expected a number')
+  if (idempotencyKey !== undefined && typeof idempotencyKey !== 'string')
+    throw bad(index, 'idempotencyKey: expected a string')
+  if (delayMs !== undefined && typeof delayMs !== 'number')
+    throw bad(index, 'delayMs: expected a number')
   return {
     payload,
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),

@@ -42,12 +42,17 @@ function headerSafe(value: string): string {
 /** @throws PermanentError for what can never be requested. */
 export function targetUrl(given: string | URL): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined
-  if (!url) throw new PermanentError(`expected an absolute URL, got ${JSON.stringify(redact(String(given)).slice(0, 200))}`)
+  if (!url)
+    throw new PermanentError(
+      `expected an absolute URL, got ${JSON.stringify(redact(String(given)).slice(0, 200))}`,
+    )
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new PermanentError(`expected http: or https:, got ${url.protocol} in ${placeOf(url)}`)
   }
   if (url.username !== '' || url.password !== '') {
-    throw new PermanentError(`credentials in the URL of ${placeOf(url)} are refused; send them in a header`)
+    throw new PermanentError(
+      `credentials in the URL of ${placeOf(url)} are refused; send them in a header`,
+    )
   }
   return url
 }

@@ -101,7 +101,8 @@ function walk(error: unknown, now: number, seen: Set<unknown>): Classification |
     if (found) return found
   }
   const cause = read(error, 'cause')
-  const below = walk(cause, now, seen) ?? worst(readList(error, 'errors', LOOKED_AT_MAX) ?? [], now, seen)
+  const below =
+    walk(cause, now, seen) ?? worst(readList(error, 'errors', LOOKED_AT_MAX) ?? [], now, seen)
   if (below) return { ...below, why: `${below.why} (found in a cause)` }
   return classifyFetch(error)
 }
@@ -134,7 +135,8 @@ function classifyCustom(error: unknown, custom: Classify): Classification | stri
     const answer: unknown = custom(error)
     if (answer === undefined || answer === null) return undefined
     const errorClass = CLASSES.find((c) => c === read(answer, 'errorClass'))
-    if (!errorClass) return "the queue's own classify answered with no known errorClass and was ignored"
+    if (!errorClass)
+      return "the queue's own classify answered with no known errorClass and was ignored"
     const found: Classification = {
       errorClass: errorClass as Classification['errorClass'],
       code: safeCode(read(answer, 'code')) ?? byDefault(error).code,

@@ -72,7 +72,10 @@ function stackOf(error: unknown, message: string): string | undefined {
   if (stack === undefined) return undefined
   const name = readString(error, 'name') ?? 'Error'
   const head = cutToBytes(`${clean(name)}: ${message.split('\n', 1)[0]}`, HEAD_MAX_BYTES)
-  const frames = cutToBytes(clean(framesOf(stack, readString(error, 'message') ?? '')), FRAMES_MAX_BYTES)
+  const frames = cutToBytes(
+    clean(framesOf(stack, readString(error, 'message') ?? '')),
+    FRAMES_MAX_BYTES,
+  )
   return [head, frames, ...causesOf(error)].filter((part) => part !== '').join('\n')
 }
 

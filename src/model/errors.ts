@@ -169,7 +169,9 @@ export class InvalidPayloadError extends MillraceError {
 const ISSUES_SHOWN = 3
 
 function summary(issues: readonly PayloadIssue[]): string {
-  const shown = issues.slice(0, ISSUES_SHOWN).map(({ message, path }) => (path === '' ? message : `${path}: ${message}`))
+  const shown = issues
+    .slice(0, ISSUES_SHOWN)
+    .map(({ message, path }) => (path === '' ? message : `${path}: ${message}`))
   const left = issues.length - shown.length
   return left > 0 ? `${shown.join('; ')}; and ${left} more` : shown.join('; ')
 }

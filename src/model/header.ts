@@ -14,7 +14,9 @@ export function headerOf(headers: unknown, name: string): string | undefined {
     if (typeof get === 'function') return text(get.call(headers, name))
     const direct = read(headers, name)
     if (direct !== undefined) return text(direct)
-    const key = Object.keys(headers).slice(0, SCAN_MAX).find((k) => k.toLowerCase() === name)
+    const key = Object.keys(headers)
+      .slice(0, SCAN_MAX)
+      .find((k) => k.toLowerCase() === name)
     return key === undefined ? undefined : text(read(headers, key))
   } catch {
     return undefined
@@ -24,6 +26,7 @@ export function headerOf(headers: unknown, name: string): string | undefined {
 function text(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (typeof value === 'number') return String(value)
-  if (Array.isArray(value) && value.length > 0) return value.slice(0, SCAN_MAX).map(String).join(', ')
+  if (Array.isArray(value) && value.length > 0)
+    return value.slice(0, SCAN_MAX).map(String).join(', ')
   return undefined
 }

@@ -1,6 +1,11 @@
 export type ErrorClass = 'transient' | 'permanent' | 'throttled' | 'crashed'
 
-export const errorClasses: readonly ErrorClass[] = ['transient', 'permanent', 'throttled', 'crashed']
+export const errorClasses: readonly ErrorClass[] = [
+  'transient',
+  'permanent',
+  'throttled',
+  'crashed',
+]
 
 /** What is remembered of one failed attempt: redacted, at most 8 kB. */
 export interface AttemptRecord {
@@ -68,7 +73,8 @@ export function crashRecord(at: number): AttemptRecord {
 }
 
 export const CRASH_CODE = 'MILLRACE_WORKER_LOST'
-export const CRASH_MESSAGE = 'The worker vanished with this message in its hands (its lease ran out).'
+export const CRASH_MESSAGE =
+  'The worker vanished with this message in its hands (its lease ran out).'
 
 /** The history after the holder vanished: one counted attempt of class crashed. */
 export function afterCrash(history: AttemptHistory, at: number): AttemptHistory {

@@ -10,7 +10,9 @@ export function newId(clock: Clock, random: () => number): string {
 }
 
 function hex(random: () => number, below: number, width: number): string {
-  return Math.floor(random() * below).toString(16).padStart(width, '0')
+  return Math.floor(random() * below)
+    .toString(16)
+    .padStart(width, '0')
 }
 
 const ID = /^[\x21-\x7e]{1,255}$/

@@ -6,7 +6,10 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
 }
 
 /** `then` that stays synchronous when the value is already there. */
-export function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
+export function chain<T, R>(
+  value: MaybePromise<T>,
+  next: (value: T) => MaybePromise<R>,
+): MaybePromise<R> {
   return isPromise(value) ? value.then(next) : next(value)
 }
 

@@ -22,7 +22,9 @@ export function readInteger(value: unknown, key: string): number | undefined {
 export function readList(value: unknown, key: string, max: number): readonly unknown[] | undefined {
   try {
     const found = read(value, key)
-    return Array.isArray(found) ? Array.from({ length: Math.min(max, found.length) }, (_, i) => found[i]) : undefined
+    return Array.isArray(found)
+      ? Array.from({ length: Math.min(max, found.length) }, (_, i) => found[i])
+      : undefined
   } catch {
     return undefined
   }

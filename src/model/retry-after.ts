@@ -4,7 +4,18 @@ import { THROTTLE_LIMIT_MS } from './retry.ts'
 const DAYS = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)'
 const LONG_DAYS = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day'
 const MONTHS: readonly string[] = [
-  'Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec',
+  'Jan',
+  'Feb',
+  'Mar',
+  'Apr',
+  'May',
+  'Jun',
+  'Jul',
+  'Aug',
+  'Sep',
+  'Oct',
+  'Nov',
+  'Dec',
 ]
 const MONTH = `(?<month>${MONTHS.join('|')})`
 const TIME = '(?<hour>\\d{2}):(?<minute>\\d{2}):(?<second>\\d{2})'

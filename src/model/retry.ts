@@ -73,7 +73,11 @@ export function afterFailure(failure: Failure): FailureDecision {
   const { classification } = failure
   switch (classification.errorClass) {
     case 'permanent':
-      return { as: 'dead', errorClass: 'permanent', reason: `permanent: ${because(classification)}` }
+      return {
+        as: 'dead',
+        errorClass: 'permanent',
+        reason: `permanent: ${because(classification)}`,
+      }
     case 'throttled':
       return afterThrottle(failure)
     case 'transient':

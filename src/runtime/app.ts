@@ -8,7 +8,11 @@ import type { BatchSendOptions } from './sender.ts'
 export interface App<Tx = unknown> {
   readonly queues: readonly AnyQueue[]
   /** Stores one message; resolves when the backend confirmed it. Works before `start`. */
-  send<In, Out>(queue: QueueDefinition<In, Out>, payload: NoInfer<In>, options?: SendOptions): Promise<SendResult>
+  send<In, Out>(
+    queue: QueueDefinition<In, Out>,
+    payload: NoInfer<In>,
+    options?: SendOptions,
+  ): Promise<SendResult>
   /** Stores all or none on memory and SQL; results in the order of the payloads. */
   sendBatch<In, Out>(
     queue: QueueDefinition<In, Out>,

@@ -62,10 +62,20 @@ export function conclude<Tx>(
     const classification = classifyError(error, queue.classify, now)
     const attempt = describeError(error, { at: now, classification })
     const { history } = delivery
-    const plan = afterFailure({ classification, history, retry: queue.retry, now, random: deps.random })
+    const plan = afterFailure({
+      classification,
+      history,
+      retry: queue.retry,
+      now,
+      random: deps.random,
+    })
     if (plan.as === 'dead') {
       const { errorClass } = plan
-      return dead(delivery, { errorClass, reason: `${firstLine(attempt.message)} (${plan.reason})`, attempt })
+      return dead(delivery, {
+        errorClass,
+        reason: `${firstLine(attempt.message)} (${plan.reason})`,
+        attempt,
+      })
     }
     logger.debug(`queue "${queue.name}": message ${delivery.envelope.id} will be tried again`, {
       queue: queue.name,
@@ -129,7 +139,11 @@ function reportUnsettled<Tx>(
   outcome: Exclude<SettleOutcome, { kind: 'settled' }>,
 ): void {
   const { queue, counters, logger } = deps
-  const fields = { queue: queue.name, messageId: settlement.delivery.envelope.id, as: settlement.as }
+  const fields = {
+    queue: queue.name,
+    messageId: settlement.delivery.envelope.id,
+    as: settlement.as,
+  }
   if (outcome.kind === 'lost') {
     counters.lost++
     logger.warn(

@@ -6,7 +6,11 @@ import type { AnyQueue, QueueDefinition } from './queue.ts'
 export interface MillraceConfig<Tx = unknown> extends MillraceOptions<Tx> {
   readonly workers?: readonly WorkerConfig<Tx>[]
   /** Run the HTTP intake beside the workers. */
-  readonly intake?: { readonly host?: string; readonly port?: number; readonly tokens?: readonly string[] }
+  readonly intake?: {
+    readonly host?: string
+    readonly port?: number
+    readonly tokens?: readonly string[]
+  }
 }
 
 /** Made by `defineWorker`, which keeps queue and handler in step. */

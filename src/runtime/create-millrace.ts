@@ -42,7 +42,14 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const lanes = makeLanes(resolved, parts, closed.signal)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
-  const life = lifecycle({ resolved, parts, workers, closed, signals: options.signals === true, lanes })
+  const life = lifecycle({
+    resolved,
+    parts,
+    workers,
+    closed,
+    signals: options.signals === true,
+    lanes,
+  })
   const admin: Admin = createAdmin({
     transport: parts.transport,
     clock: resolved.clock,
@@ -77,7 +84,8 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     work,
     start: life.start,
     close: life.close,
-    health: () => healthOf({ parts, workers, life, clock: resolved.clock, queue: resolved.queues[0] }),
+    health: () =>
+      healthOf({ parts, workers, life, clock: resolved.clock, queue: resolved.queues[0] }),
     admin,
     counters: () => countersOf(lanes),
   }
@@ -136,7 +144,11 @@ function checkWork(
   if (typeof handler !== 'function') found.add(`handler: expected a function, got ${show(handler)}`)
   if (workers.has(queue)) found.add('the queue has a handler in this app already')
   if (life.started()) found.add('register handlers before start()')
-  const concurrency = found.number('concurrency', given.concurrency, { min: 1, max: 10_000, default: 10 })
+  const concurrency = found.number('concurrency', given.concurrency, {
+    min: 1,
+    max: 10_000,
+    default: 10,
+  })
   found.throwIfAny()
   return concurrency
 }
@@ -150,7 +162,10 @@ function announce<Tx>(
   const { onDeadLetter } = options
   if (onDeadLetter === undefined) return
   const failed = (cause: unknown): void =>
-    resolved.logger.error(`onDeadLetter failed for message ${letter.id}`, { queue: letter.queue, cause })
+    resolved.logger.error(`onDeadLetter failed for message ${letter.id}`, {
+      queue: letter.queue,
+      cause,
+    })
   try {
     Promise.resolve(outside(() => onDeadLetter(letter))).catch(failed)
   } catch (error) {

@@ -25,7 +25,9 @@ export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> 
   if (life.closing()) reasons.push('the app is closing')
   const relay = life.relay()
   if (relay !== undefined && clock.now() - relay.lastPassAt > RELAY_SILENT_MS) {
-    reasons.push(`the outbox relay has not got through since ${new Date(relay.lastPassAt).toISOString()}`)
+    reasons.push(
+      `the outbox relay has not got through since ${new Date(relay.lastPassAt).toISOString()}`,
+    )
   }
   const unreachable = await probe(sources)
   if (unreachable !== undefined) reasons.push(unreachable)

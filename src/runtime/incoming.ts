@@ -15,9 +15,12 @@ export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Inco
   const failed = (cause: unknown, what: string): Incoming => ({
     ok: false,
     delivery,
-    error: new PermanentError(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    }),
+    error: new PermanentError(
+      `${what}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      {
+        cause,
+      },
+    ),
   })
   try {
     const decoded = queue.codec.decode(delivery.envelope.body)
@@ -25,7 +28,10 @@ export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Inco
       if ('issues' in outcome) {
         const first = outcome.issues[0]
         const where = first ? ` at "${first.path}": ${first.message}` : ''
-        return failed(new Error(`${outcome.issues.length} issue(s)${where}`), 'the stored payload does not fit the schema')
+        return failed(
+          new Error(`${outcome.issues.length} issue(s)${where}`),
+          'the stored payload does not fit the schema',
+        )
       }
       return { ok: true, delivery, message: messageOf(queue, delivery, outcome.value) }
     })

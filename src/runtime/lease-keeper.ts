@@ -41,7 +41,11 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     entry?.onLost()
   }
 
-  const note = (batch: readonly Delivery[], results: readonly Settled[], startedAt: number): void => {
+  const note = (
+    batch: readonly Delivery[],
+    results: readonly Settled[],
+    startedAt: number,
+  ): void => {
     for (const [i, delivery] of batch.entries()) {
       const entry = held.get(delivery)
       const result = results[i]

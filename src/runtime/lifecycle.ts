@@ -48,11 +48,16 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   let unlisten: () => void = () => undefined
 
   const begin = async (): Promise<void> => {
-    if (ending !== undefined) throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
+    if (ending !== undefined)
+      throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
     if (options.signals) unlisten = onSignals(close, resolved.logger)
     const { outbox } = parts
     if (outbox !== undefined) {
-      relay = startRelay({ ...resolved, outbox, publish: (rows) => publish(parts, rows, closed.signal) })
+      relay = startRelay({
+        ...resolved,
+        outbox,
+        publish: (rows) => publish(parts, rows, closed.signal),
+      })
     }
     housekeeping = startHousekeeping({ ...resolved, inbox: parts.inbox })
     for (const worker of workers.values()) await worker.start()

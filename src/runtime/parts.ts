@@ -26,9 +26,13 @@ export async function openParts<Tx>(
   const limit = new AbortController()
   const cancel = resolved.clock.after(CONNECT_MAX_MS, () =>
     limit.abort(
-      new MillraceError('MILLRACE_UNAVAILABLE', `no connection within ${CONNECT_MAX_MS} ms; is the backend up?`, {
-        retryable: true,
-      }),
+      new MillraceError(
+        'MILLRACE_UNAVAILABLE',
+        `no connection within ${CONNECT_MAX_MS} ms; is the backend up?`,
+        {
+          retryable: true,
+        },
+      ),
     ),
   )
   const opened: { close(): Promise<void> }[] = []
@@ -64,7 +68,9 @@ function specOf(queue: AnyQueue): { name: string; owner: string; maxDepth: numbe
 export function neededInboxTtlMs(resolved: ResolvedOptions): number {
   const horizons = resolved.queues.map(
     (queue) =>
-      retryHorizonMs(queue.retry) + queue.retry.attempts * (queue.handlerTimeoutMs + GRACE_MS) + DAY_MS,
+      retryHorizonMs(queue.retry) +
+      queue.retry.attempts * (queue.handlerTimeoutMs + GRACE_MS) +
+      DAY_MS,
   )
   return Math.max(...horizons) + resolved.redriveWindowMs
 }

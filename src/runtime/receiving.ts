@@ -56,14 +56,19 @@ export function receiving<Tx>(deps: WorkerDeps<Tx>, stopped: AbortSignal): Recei
       }
     },
     noteRenewError: (error) => {
-      logger.warn(`queue "${queue.name}": renewing leases failed (${transport.diagnose(error).code})`, {
-        queue: queue.name,
-        cause: error,
-      })
+      logger.warn(
+        `queue "${queue.name}": renewing leases failed (${transport.diagnose(error).code})`,
+        {
+          queue: queue.name,
+          cause: error,
+        },
+      )
     },
     problems: () =>
       failing === undefined
         ? []
-        : [`queue "${queue.name}": not receiving since ${new Date(failing.since).toISOString()} (${failing.why})`],
+        : [
+            `queue "${queue.name}": not receiving since ${new Date(failing.since).toISOString()} (${failing.why})`,
+          ],
   }
 }

@@ -107,7 +107,9 @@ export function startRun<Tx>(
     shutDown: () => {
       if (over) return
       abort.abort(
-        new MillraceError('MILLRACE_SHUTTING_DOWN', 'the worker is shutting down', { fields: names }),
+        new MillraceError('MILLRACE_SHUTTING_DOWN', 'the worker is shutting down', {
+          fields: names,
+        }),
       )
       end({ kind: 'interrupted' })
     },

@@ -38,7 +38,10 @@ const nothing: CheckedSendOptions = {
 }
 
 /** @throws MILLRACE_INVALID_OPTIONS with every problem at once. */
-export function checkSendOptions(options: SendOptions | undefined, queue: string): CheckedSendOptions {
+export function checkSendOptions(
+  options: SendOptions | undefined,
+  queue: string,
+): CheckedSendOptions {
   if (options === undefined) return nothing
   const found = problems(`send to queue "${queue}"`)
   found.knownKeys(options, KEYS)
@@ -110,6 +113,7 @@ function headerProblem(name: string, value: unknown): string | undefined {
   if (!HEADER_NAME.test(name)) return 'expected a name of 1 to 128 HTTP token characters'
   if (name.startsWith('millrace-')) return 'names that start with "millrace-" are reserved'
   if (typeof value !== 'string') return `expected a string, got ${show(value)}`
-  if (value.includes('\0') || !value.isWellFormed()) return 'expected text without NUL and lone surrogates'
+  if (value.includes('\0') || !value.isWellFormed())
+    return 'expected text without NUL and lone surrogates'
   return undefined
 }

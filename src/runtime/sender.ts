@@ -17,7 +17,10 @@ import type { TransactionSends } from './transaction-sends.ts'
 export interface Sender {
   /** Throws at once and answers at once when everything is synchronous, as inside a SQLite transaction. */
   sendNow(payload: unknown, options?: SendOptions): MaybePromise<SendResult>
-  sendBatch(payloads: readonly unknown[], options?: BatchSendOptions): Promise<readonly SendResult[]>
+  sendBatch(
+    payloads: readonly unknown[],
+    options?: BatchSendOptions,
+  ): Promise<readonly SendResult[]>
 }
 
 /** Options of a batch; keys belong to one message, so a batch gives them by a function. */
@@ -42,7 +45,10 @@ export function sender(options: SenderOptions): Sender {
   const { queue, transport, closed } = options
   const plain = gatherer<Envelope, Sent>({
     maxBatch: transport.traits.limits.sendBatch,
-    flush: (batch) => faultless(transport, batch.length, () => transport.send(queue.name, batch, { signal: closed })),
+    flush: (batch) =>
+      faultless(transport, batch.length, () =>
+        transport.send(queue.name, batch, { signal: closed }),
+      ),
   })
 
   const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
@@ -134,7 +140,12 @@ function keyOf(
   return key === undefined ? {} : { [name]: key }
 }
 
-function resultOf(sent: Sent, envelope: Envelope, options: SenderOptions, index?: number): SendResult {
+function resultOf(
+  sent: Sent,
+  envelope: Envelope,
+  options: SenderOptions,
+  index?: number,
+): SendResult {
   if (sent.ok) {
     if (!sent.duplicate) options.onSent(1)
     return { id: sent.id, duplicate: sent.duplicate }

@@ -4,7 +4,10 @@ import type { CloseOptions } from './app.ts'
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /** First signal: drain. Second: abort at once. Answers how to stop listening. */
-export function onSignals(close: (options?: CloseOptions) => Promise<void>, logger: Logger): () => void {
+export function onSignals(
+  close: (options?: CloseOptions) => Promise<void>,
+  logger: Logger,
+): () => void {
   let seen = 0
   const listener = (signal: NodeJS.Signals): void => {
     seen++

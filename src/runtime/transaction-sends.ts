@@ -23,7 +23,10 @@ interface Insert {
   readonly insert: (queue: string, batch: readonly Envelope[]) => MaybePromise<readonly Sent[]>
 }
 
-export function transactionSends(transport: Transport, outbox: Outbox | undefined): TransactionSends {
+export function transactionSends(
+  transport: Transport,
+  outbox: Outbox | undefined,
+): TransactionSends {
   const gatherers = new WeakMap<object, Map<string, Gatherer<Envelope, Sent>>>()
 
   const gathered = (queue: string, tx: object, insert: Insert): Gatherer<Envelope, Sent> => {
@@ -80,7 +83,9 @@ function insertFor(
 }
 
 function foreign(transport: Transport, outbox: Outbox | undefined): MillraceError {
-  const reach = outbox ? `transport ${transport.name} and outbox ${outbox.name}` : `transport ${transport.name}`
+  const reach = outbox
+    ? `transport ${transport.name} and outbox ${outbox.name}`
+    : `transport ${transport.name}`
   return new MillraceError(
     'MILLRACE_FOREIGN_TRANSACTION',
     `send: tx belongs to another database than ${reach}; nothing was stored, ` +

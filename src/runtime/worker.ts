@@ -54,7 +54,10 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     return Math.min(concurrency - running.size, 2 * concurrency - running.size - settling)
   }
   /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
-  const settleLater = async (delivery: Delivery, act: (to: Conclude) => Promise<void>): Promise<void> => {
+  const settleLater = async (
+    delivery: Delivery,
+    act: (to: Conclude) => Promise<void>,
+  ): Promise<void> => {
     settling++
     try {
       if (concluding !== undefined) await act(concluding)
@@ -80,7 +83,9 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     void run.ended.then((end) => {
       running.delete(run)
       if (delivery.alone) alone = false
-      void settleLater(delivery, (to) => to.run(delivery, message.idempotencyKey, end, run.effect.state))
+      void settleLater(delivery, (to) =>
+        to.run(delivery, message.idempotencyKey, end, run.effect.state),
+      )
       change.notify()
     })
   }
@@ -139,8 +144,17 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   return {
     start: async () => {
       const group = 'workers'
-      subscription = await transport.subscribe(queue.name, { group, leaseMs, maxInFlight: 2 * concurrency })
-      keeper = leaseKeeper({ subscription, clock: deps.clock, leaseMs, onError: receiver.noteRenewError })
+      subscription = await transport.subscribe(queue.name, {
+        group,
+        leaseMs,
+        maxInFlight: 2 * concurrency,
+      })
+      keeper = leaseKeeper({
+        subscription,
+        clock: deps.clock,
+        leaseMs,
+        onError: receiver.noteRenewError,
+      })
       const settles = settler({ ...deps, subscription, leaseMs, ended: ended.signal })
       concluding = conclude(deps, settles, recorder(deps))
       loop = run(subscription)
@@ -166,10 +180,14 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     problems: () => [
       ...receiver.problems(),
       ...(inboxFailing === undefined ? [] : [inboxFailing]),
-      ...(keeper?.failingSince === undefined ? [] : [`queue "${queue.name}": leases cannot be renewed`]),
+      ...(keeper?.failingSince === undefined
+        ? []
+        : [`queue "${queue.name}": leases cannot be renewed`]),
       ...(deps.counters.abandoned === 0
         ? []
-        : [`queue "${queue.name}": ${deps.counters.abandoned} handler(s) still run after their timeout`]),
+        : [
+            `queue "${queue.name}": ${deps.counters.abandoned} handler(s) still run after their timeout`,
+          ]),
     ],
   }
 }
@@ -208,7 +226,9 @@ async function knownKeys<Tx>(
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     note(`queue "${queue.name}": inbox ${inbox.name} does not answer (${why})`)
-    deps.logger.error(`queue "${queue.name}": inbox ${inbox.name} does not answer`, { cause: error })
+    deps.logger.error(`queue "${queue.name}": inbox ${inbox.name} does not answer`, {
+      cause: error,
+    })
     return undefined
   }
 }

@@ -1,7 +1,8 @@
 /** Numbers 0 <= n < 1 that follow from the seed alone (mulberry32 over an FNV-1a hash of the seed). */
 export function seededRandom(seed: string): () => number {
   let state = 0x811c9dc5
-  for (let at = 0; at < seed.length; at++) state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)
+  for (let at = 0; at < seed.length; at++)
+    state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)
   return () => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)

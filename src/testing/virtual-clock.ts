@@ -77,5 +77,6 @@ function schedule(timers: Timer[], timer: Timer): Cancel {
 }
 
 async function turns(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < TURNS; turn++)
+    await new Promise<void>((resolve) => setImmediate(resolve))
 }

@@ -73,7 +73,13 @@ test('a crash counts one attempt of class crashed, and what it held runs alone a
   await clock.advance(60_000)
   await second.start()
   await clock.advance(60_000)
-  assert.deepEqual([...attempts].sort(), [['a', 2], ['b', 2], ['c', 2], ['d', 1], ['e', 1]])
+  assert.deepEqual([...attempts].sort(), [
+    ['a', 2],
+    ['b', 2],
+    ['c', 2],
+    ['d', 1],
+    ['e', 1],
+  ])
   assert.deepEqual([...beside.values()], [1, 1, 1], 'each ran alone')
   assert.equal(most, 2, 'd and e ran side by side')
   await closeNow(second, clock)
@@ -111,7 +117,10 @@ test('three crashes make a message dead with class crashed, without a fourth run
   assert.equal(harmless, 1)
   const letter = await observer.admin.deadLetters.show(queue, id)
   assert.equal(letter?.errorClass, 'crashed')
-  assert.deepEqual(letter?.attempts.map((attempt) => attempt.errorClass), ['crashed', 'crashed', 'crashed'])
+  assert.deepEqual(
+    letter?.attempts.map((attempt) => attempt.errorClass),
+    ['crashed', 'crashed', 'crashed'],
+  )
   await closeNow(observer, clock)
 })
 

@@ -101,7 +101,9 @@ test('a failure after the commit is told, and the message stays acked', async ()
   await clock.advance(600_000)
   assert.equal(runs, 1)
   assert.equal(app.counters()['orders']?.acked, 1)
-  assert.ok(lines.some((line) => line.level === 'warn' && line.message.includes('after its effect')))
+  assert.ok(
+    lines.some((line) => line.level === 'warn' && line.message.includes('after its effect')),
+  )
   await closeNow(app, clock)
 })
 
@@ -119,11 +121,13 @@ test('ctx.tx runs once per attempt, needs an inbox, and ends with the handler', 
   await app.start()
   await clock.advance(1_000)
   assert.deepEqual(codes, ['MILLRACE_TX_ONCE'])
-  await assert.rejects(async () => late?.tx(() => undefined), (error: unknown) =>
-    hasCode(error, 'MILLRACE_CONTEXT_CLOSED'),
+  await assert.rejects(
+    async () => late?.tx(() => undefined),
+    (error: unknown) => hasCode(error, 'MILLRACE_CONTEXT_CLOSED'),
   )
-  await assert.rejects(async () => late?.send(queue, { orderId: 'late' }), (error: unknown) =>
-    hasCode(error, 'MILLRACE_CONTEXT_CLOSED'),
+  await assert.rejects(
+    async () => late?.send(queue, { orderId: 'late' }),
+    (error: unknown) => hasCode(error, 'MILLRACE_CONTEXT_CLOSED'),
   )
   assert.equal((await app.admin.stats(queue)).depth, 0)
   await closeNow(app, clock)
@@ -178,9 +182,11 @@ test('a run that lost its claim cannot commit, and learns why', async () => {
   let failure: unknown
   app.work(queue, async (_message, ctx) => {
     await new Promise<void>((resolve) => clock.after(500, resolve))
-    await ctx.tx(() => undefined).catch((error: unknown) => {
-      failure = error
-    })
+    await ctx
+      .tx(() => undefined)
+      .catch((error: unknown) => {
+        failure = error
+      })
   })
   const { id } = await app.send(queue, { orderId: 'a' })
   await app.start()
@@ -202,7 +208,9 @@ test('with the inbox in another store the key alone decides', async () => {
     queue: { idempotencyKey: (payload) => payload.orderId },
     app: { inbox: memoryInbox({ tx: rows }) },
   })
-  app.work(queue, (message, ctx) => ctx.tx((tx) => void (tx as string[]).push(message.payload.orderId)))
+  app.work(queue, (message, ctx) =>
+    ctx.tx((tx) => void (tx as string[]).push(message.payload.orderId)),
+  )
   await app.send(queue, { orderId: 'a' })
   await app.send(queue, { orderId: 'a' })
   await app.send(queue, { orderId: 'b' })
@@ -228,4 +236,3 @@ test('a redrive of what the inbox may have forgotten asks for force', async () =
   assert.equal(forced.moved, 1)
   await closeNow(app, clock)
 })
-

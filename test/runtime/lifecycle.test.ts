@@ -70,12 +70,11 @@ test('a handler that never settles frees its slot, and health says so', async ()
     queue: { handlerTimeoutMs: 100, retry: { attempts: 1 } },
   })
   let good = 0
-  app.work(
-    queue,
-    (message) => (message.payload.orderId === 'hang' ? never() : void good++),
-    { concurrency: 2 },
-  )
-  for (const orderId of ['hang', 'hang', 'a', 'b', 'c', 'd', 'e']) await app.send(queue, { orderId })
+  app.work(queue, (message) => (message.payload.orderId === 'hang' ? never() : void good++), {
+    concurrency: 2,
+  })
+  for (const orderId of ['hang', 'hang', 'a', 'b', 'c', 'd', 'e'])
+    await app.send(queue, { orderId })
   await app.start()
   await clock.advance(4_000)
   assert.equal(good, 0)
@@ -154,7 +153,7 @@ test('a cancelled message in flight fires the signal of its handler and is not a
   await closeNow(app, clock)
 })
 
-test('nobody else\'s async context reaches a handler', async () => {
+test("nobody else's async context reaches a handler", async () => {
   const context = new AsyncLocalStorage<string>()
   const { app, clock, queue } = await stage()
   const seen: (string | undefined)[] = []
@@ -206,7 +205,9 @@ test('a failing onDeadLetter hook changes nothing for the message', async () => 
   await app.start()
   await clock.advance(1_000)
   assert.deepEqual(told, [id])
-  assert.ok(lines.some((line) => line.level === 'error' && line.message.includes('onDeadLetter failed')))
+  assert.ok(
+    lines.some((line) => line.level === 'error' && line.message.includes('onDeadLetter failed')),
+  )
   assert.ok(lines.some((line) => line.level === 'error' && line.message.includes('is dead')))
   assert.equal((await app.admin.stats(queue)).dead, 1)
   await closeNow(app, clock)

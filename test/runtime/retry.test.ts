@@ -53,7 +53,10 @@ test('TransientError.delayMs replaces the backoff and is capped at maxMs', async
   await app.send(queue, { orderId: 'a' })
   await app.start()
   await clock.advance(HOUR_MS)
-  assert.deepEqual(at.slice(1).map((t, i) => t - (at[i] ?? 0)), [1_234, 5_000])
+  assert.deepEqual(
+    at.slice(1).map((t, i) => t - (at[i] ?? 0)),
+    [1_234, 5_000],
+  )
   await closeNow(app, clock)
 })
 
@@ -84,7 +87,10 @@ test('throttled waits what it was told, never earlier, and spends no attempt', a
   await app.send(queue, { orderId: 'a' })
   await app.start()
   await clock.advance(HOUR_MS)
-  assert.deepEqual(at.map((one) => one.attempt), [1, 1, 1, 1])
+  assert.deepEqual(
+    at.map((one) => one.attempt),
+    [1, 1, 1, 1],
+  )
   for (const [i, one] of at.slice(1).entries()) {
     const gap = one.now - (at[i]?.now ?? 0)
     assert.ok(gap >= 10_000 && gap <= 11_000, `waited ${gap}`)
@@ -108,7 +114,9 @@ test('throttled for longer than 24 h since the first throttle is dead with class
 })
 
 test('a redriven message keeps its id and starts at attempt 1, with its old attempts on record', async () => {
-  const { app, clock, queue } = await stage({ queue: { retry: { attempts: 2, baseMs: 1, maxMs: 1 } } })
+  const { app, clock, queue } = await stage({
+    queue: { retry: { attempts: 2, baseMs: 1, maxMs: 1 } },
+  })
   const attempts: number[] = []
   let broken = true
   app.work(queue, (message) => {
@@ -149,7 +157,14 @@ test('hostile errors are always recorded: the message is failed, its neighbours 
     Object.freeze(new Error('frozen')),
     circular,
     thrower,
-    new Proxy({}, { get: () => { throw new Error('proxy') } }),
+    new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error('proxy')
+        },
+      },
+    ),
   ]
   app.work(queue, (message) => {
     const index = Number(message.payload.orderId)

@@ -6,7 +6,10 @@ import { z } from 'zod'
 import { closeNow, stage } from './stage.ts'
 
 const code = (expected: string) => (error: unknown) => {
-  assert.ok(hasCode(error, expected as MillraceError['code']), `expected ${expected}, got ${String(error)}`)
+  assert.ok(
+    hasCode(error, expected as MillraceError['code']),
+    `expected ${expected}, got ${String(error)}`,
+  )
   assert.ok(!String(error instanceof Error && error.message).includes('\n'), 'one line')
   return true
 }
@@ -132,7 +135,10 @@ test('delayMs and readyAt hold a message back until its time', async () => {
 test('a transaction of somebody else is refused before anything is stored', async () => {
   const { app, clock, queue } = await stage()
   for (const tx of [{}, { execute: () => [] }, 7]) {
-    await assert.rejects(app.send(queue, { orderId: 'a' }, { tx }), code('MILLRACE_FOREIGN_TRANSACTION'))
+    await assert.rejects(
+      app.send(queue, { orderId: 'a' }, { tx }),
+      code('MILLRACE_FOREIGN_TRANSACTION'),
+    )
   }
   assert.equal((await app.admin.stats(queue)).depth, 0)
   await closeNow(app, clock)
@@ -156,7 +162,10 @@ test('handler and key function get the output of the schema', async () => {
   const { clock } = await stage()
   const app = await createMillrace({ transport: memory(), queues: [dates], clock })
   const seen: unknown[] = []
-  app.work(dates, (message) => void seen.push([message.payload.at.getTime(), message.idempotencyKey]))
+  app.work(
+    dates,
+    (message) => void seen.push([message.payload.at.getTime(), message.idempotencyKey]),
+  )
   await app.send(dates, { at: new Date(1_000) })
   await app.start()
   await clock.advance(100)
@@ -176,7 +185,13 @@ test('defineQueue names every problem and refuses a queue without an owner', () 
       }),
     (error: unknown) => {
       const message = String(error)
-      for (const part of ['name:', 'owner:', 'retry.attempts', 'retry.baseMs', 'capacity.maxDepth']) {
+      for (const part of [
+        'name:',
+        'owner:',
+        'retry.attempts',
+        'retry.baseMs',
+        'capacity.maxDepth',
+      ]) {
         assert.ok(message.includes(part), `${part} in ${message}`)
       }
       return true

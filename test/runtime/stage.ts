@@ -61,7 +61,10 @@ export function seeded(seed: number): () => number {
 }
 
 /** Closes on virtual time too: nothing of a stage may outlive its test. */
-export async function closeNow(app: App, clock: { advance(ms: number): Promise<void> }): Promise<void> {
+export async function closeNow(
+  app: App,
+  clock: { advance(ms: number): Promise<void> },
+): Promise<void> {
   const closed = app.close({ timeoutMs: 0 })
   await clock.advance(1_000)
   await closed

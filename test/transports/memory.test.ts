@@ -4,4 +4,8 @@ import { memoryHarness } from './memory-harness.ts'
 
 const harness = memoryHarness()
 after(() => harness.dispose())
-await conformance({ test, harness, depth: process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick' })
+await conformance({
+  test,
+  harness,
+  depth: process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick',
+})

@@ -22,7 +22,10 @@ test('calls of one turn go together, and what comes meanwhile goes with the next
   assert.equal(gathered.size, 5)
   release()
   assert.deepEqual(await Promise.all([...first, ...second]), [2, 4, 6, 8, 10])
-  assert.deepEqual(batches, [[1, 2, 3], [4, 5]])
+  assert.deepEqual(batches, [
+    [1, 2, 3],
+    [4, 5],
+  ])
   assert.equal(gathered.size, 0)
 })
 
@@ -50,5 +53,8 @@ test('a failed flush fails its own items and no others', async () => {
     },
   })
   const results = await Promise.allSettled([gathered.add(1), gathered.add(2)])
-  assert.deepEqual(results.map((result) => result.status), ['rejected', 'fulfilled'])
+  assert.deepEqual(
+    results.map((result) => result.status),
+    ['rejected', 'fulfilled'],
+  )
 })

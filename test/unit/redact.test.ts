@@ -62,7 +62,10 @@ test('ordinary text is left alone', () => {
 
 test('what surrounds a secret stays readable', () => {
   assert.equal(redact('postgres://u:p@db/app'), 'postgres://[redacted]@db/app')
-  assert.equal(redact('https://h/x?a=1&access_token=t&b=2'), 'https://h/x?a=1&access_token=[redacted]&b=2')
+  assert.equal(
+    redact('https://h/x?a=1&access_token=t&b=2'),
+    'https://h/x?a=1&access_token=[redacted]&b=2',
+  )
   assert.equal(redact('password=p, user=x'), 'password=[redacted], user=x')
 })
 
@@ -78,7 +81,10 @@ test('a record keeps message, frames and causes, and nothing else of the error',
   const error = new TypeError('fetch failed https://u:s3cr3t@h/', {
     cause: Object.assign(new Error('connect refused, token=s3cr3t'), { code: 'ECONNREFUSED' }),
   })
-  Object.assign(error, { config: { headers: { Authorization: 'Bearer s3cr3t' } }, request: { s3cr3t: 1 } })
+  Object.assign(error, {
+    config: { headers: { Authorization: 'Bearer s3cr3t' } },
+    request: { s3cr3t: 1 },
+  })
   const record = describe(error)
   assert.deepEqual(Object.keys(record), ['at', 'errorClass', 'code', 'message', 'stack'])
   assert.equal(record.message, 'fetch failed https://[redacted]@h/')
@@ -92,7 +98,9 @@ test('a record is at most 8 kB, whatever the error', () => {
   const record = describe(huge)
   assert.ok(size(record) <= DESCRIPTION_MAX_BYTES, String(size(record)))
   assert.match(record.stack ?? '', /\n {4}at /)
-  const stack = Object.assign(new Error('x'), { stack: `Error: x\n    at ${'y'.repeat(100_000_000)}` })
+  const stack = Object.assign(new Error('x'), {
+    stack: `Error: x\n    at ${'y'.repeat(100_000_000)}`,
+  })
   assert.ok(size(describe(stack)) <= DESCRIPTION_MAX_BYTES)
 })
 
@@ -102,11 +110,37 @@ test('describing an error always succeeds', () => {
   const circular: { cause?: unknown } = new Error('x')
   circular.cause = circular
   const values: readonly (readonly [unknown, RegExp])[] = [
-    [undefined, /undefined was thrown/], [null, /null/], [Symbol('s'), /Symbol\(s\)/], ['text', /^text$/],
-    [10n, /10/], [() => {}, /a function/], [{}, /cannot be read/], [revoked.proxy, /cannot be read/],
-    [circular, /^x$/], [new Error('a\0\ud800'), /^a\u2400\ufffd$/], [Object.freeze(new Error('x')), /^x$/],
-    [{ get message() { throw new Error('no') } }, /cannot be read/], [new Error(''), /^Error without a message$/],
-    [{ message: { toString() { throw new Error('no') } } }, /cannot be read/], [{ status: 410 }, /^status 410$/],
+    [undefined, /undefined was thrown/],
+    [null, /null/],
+    [Symbol('s'), /Symbol\(s\)/],
+    ['text', /^text$/],
+    [10n, /10/],
+    [() => {}, /a function/],
+    [{}, /cannot be read/],
+    [revoked.proxy, /cannot be read/],
+    [circular, /^x$/],
+    [new Error('a\0\ud800'), /^a\u2400\ufffd$/],
+    [Object.freeze(new Error('x')), /^x$/],
+    [
+      {
+        get message() {
+          throw new Error('no')
+        },
+      },
+      /cannot be read/,
+    ],
+    [new Error(''), /^Error without a message$/],
+    [
+      {
+        message: {
+          toString() {
+            throw new Error('no')
+          },
+        },
+      },
+      /cannot be read/,
+    ],
+    [{ status: 410 }, /^status 410$/],
   ]
   for (const [value, expected] of values) assert.match(describe(value).message, expected)
 })

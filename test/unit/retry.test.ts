@@ -3,7 +3,12 @@ import { test } from 'node:test'
 import type { Classification } from '../../src/model/classify.ts'
 import { freshHistory } from '../../src/model/history.ts'
 import {
-  afterFailure, backoffMs, beforeRun, retryHorizonMs, retrySchedule, throttleDelayMs,
+  afterFailure,
+  backoffMs,
+  beforeRun,
+  retryHorizonMs,
+  retrySchedule,
+  throttleDelayMs,
 } from '../../src/model/retry.ts'
 
 const retry = { attempts: 8, baseMs: 1_000, maxMs: 3_600_000 }
@@ -28,13 +33,25 @@ test('the backoff doubles from baseMs to maxMs and is spread from 0 to there', (
   const expected = [999, 1_999, 3_999, 7_999, 2_047_999, 3_599_999, 3_599_999, 3_599_999]
   assert.deepEqual(ceilings, expected)
   assert.equal(backoffMs(5, retry, lowest), 0)
-  assert.equal(backoffMs(2, retry, () => 0.25), 500)
+  assert.equal(
+    backoffMs(2, retry, () => 0.25),
+    500,
+  )
 })
 
 test('a generator that answers nonsense never makes a tight loop or a wait beyond maxMs', () => {
-  assert.equal(backoffMs(1, retry, () => Number.NaN), 1_000)
-  assert.equal(backoffMs(1, retry, () => 7), 1_000)
-  assert.equal(backoffMs(1, retry, () => -7), 0)
+  assert.equal(
+    backoffMs(1, retry, () => Number.NaN),
+    1_000,
+  )
+  assert.equal(
+    backoffMs(1, retry, () => 7),
+    1_000,
+  )
+  assert.equal(
+    backoffMs(1, retry, () => -7),
+    0,
+  )
 })
 
 test('a throttled message waits what it was told, at most 24 h, plus up to 10 %, never earlier', () => {
@@ -47,7 +64,11 @@ test('a throttled message waits what it was told, at most 24 h, plus up to 10 %,
 
 test('a throttled message that was told nothing usable waits the first backoff', () => {
   for (const told of [undefined, 0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
-    assert.equal(throttleDelayMs(told, retry, () => 0.5), 500, String(told))
+    assert.equal(
+      throttleDelayMs(told, retry, () => 0.5),
+      500,
+      String(told),
+    )
   }
 })
 
@@ -113,7 +134,11 @@ test('three crashes or used-up attempts forbid another run', () => {
 test('attempts lowered by a deploy kill with the class of what really happened', () => {
   const record = (errorClass: 'transient' | 'throttled') =>
     ({ at: 0, errorClass, code: 'X', message: 'x' }) as const
-  const history = { ...freshHistory, counted: 5, records: [record('transient'), record('throttled')] }
+  const history = {
+    ...freshHistory,
+    counted: 5,
+    records: [record('transient'), record('throttled')],
+  }
   assert.equal(beforeRun(history, { attempts: 3 })?.errorClass, 'transient')
 })
 

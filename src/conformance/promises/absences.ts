@@ -30,13 +30,17 @@ export const absences: Family = {
       },
     },
     {
-      title: 'A transport that cannot release refuses it as invalid, and the holder keeps the message.',
+      title:
+        'A transport that cannot release refuses it as invalid, and the holder keeps the message.',
       when: ({ traits }) => traits.release === 'none',
       async keep({ queue, near, message, send, subscribe, one, settle }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name)
-        const [outcome] = await settle(subscription, released(await one(subscription), { counted: true }))
+        const [outcome] = await settle(
+          subscription,
+          released(await one(subscription), { counted: true }),
+        )
         assert.equal(outcome && codeOf(outcome), 'invalid')
       },
     },
@@ -53,7 +57,8 @@ export const absences: Family = {
       },
     },
     {
-      title: 'A transport without native dead letters refuses a death as invalid, and keeps the message.',
+      title:
+        'A transport without native dead letters refuses a death as invalid, and keeps the message.',
       when: ({ traits }) => traits.deadLetters === 'none',
       async keep({ queue, near, message, send, subscribe, one, settle }) {
         const name = await queue()

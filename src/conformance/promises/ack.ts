@@ -7,7 +7,18 @@ export const ack: Family = {
   promises: [
     {
       title: 'An acked message is gone for good, also after its lease would have ended.',
-      async keep({ queue, near, far, message, send, subscribe, one, settle, leaseRunsOut, receive }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        one,
+        settle,
+        leaseRunsOut,
+        receive,
+      }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name)

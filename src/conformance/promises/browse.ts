@@ -80,9 +80,21 @@ export const browse: Family = {
       },
     },
     {
-      title: 'Cancelling a message in flight takes it from its holder: renewal and ack answer lost.',
+      title:
+        'Cancelling a message in flight takes it from its holder: renewal and ack answer lost.',
       when: (subject) => browsed(subject) && subject.traits.claim.kind === 'lease',
-      async keep({ queue, near, far, message, send, subscribe, one, settle, receive, leaseRunsOut }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        one,
+        settle,
+        receive,
+        leaseRunsOut,
+      }) {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)

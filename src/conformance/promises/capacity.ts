@@ -36,7 +36,8 @@ export const capacity: Family = {
       },
     },
     {
-      title: 'Of a batch that does not fit, as many are stored as there is room for, the first ones.',
+      title:
+        'Of a batch that does not fit, as many are stored as there is room for, the first ones.',
       when: exact,
       async keep({ queue, near, message, never }) {
         const name = await queue({ maxDepth: 2 })

@@ -12,7 +12,12 @@ export const close: Family = {
       async keep({ queue, connect, subscribe, settles }) {
         const transport = await connect()
         const subscription = await subscribe(transport, await queue())
-        const closes = [subscription.close(), subscription.close(), transport.close(), transport.close()]
+        const closes = [
+          subscription.close(),
+          subscription.close(),
+          transport.close(),
+          transport.close(),
+        ]
         await settles('all closes', Promise.all(closes), CLOSE_WITHIN_MS)
         await settles('one more close', subscription.close(), CLOSE_WITHIN_MS)
       },
@@ -78,10 +83,12 @@ export const close: Family = {
         const events: string[] = []
         claim.lost.addEventListener('abort', () => events.push('lost'))
         const elsewhere = await subscribe(far, name)
-        const waiting = elsewhere.receive({ max: 1, waitMs: 60_000, signal: never }).then((batch) => {
-          events.push('received')
-          return batch
-        })
+        const waiting = elsewhere
+          .receive({ max: 1, waitMs: 60_000, signal: never })
+          .then((batch) => {
+            events.push('received')
+            return batch
+          })
         await passes(30)
         await subscription.close()
         const back = await settles('the message at its next holder', waiting, 10_000)

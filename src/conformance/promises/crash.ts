@@ -28,7 +28,8 @@ export const crash: Family = {
   name: 'crash',
   promises: [
     {
-      title: 'A message whose holder vanished comes back with one counted attempt of class crashed.',
+      title:
+        'A message whose holder vanished comes back with one counted attempt of class crashed.',
       when: counted,
       async keep(scope) {
         const [, { history, alone }] = await oneSuspect(scope)

@@ -21,7 +21,8 @@ export const dedupe: Family = {
   name: 'dedupe',
   promises: [
     {
-      title: 'The same idempotency key with the same payload stores nothing and answers the first id.',
+      title:
+        'The same idempotency key with the same payload stores nothing and answers the first id.',
       when: dedupes,
       async keep({ queue, near, far, message, send, subscribe, take, receive, never }) {
         const name = await queue()
@@ -178,7 +179,8 @@ export const dedupe: Family = {
       async keep({ queue, near, far, message, settles, never }) {
         const name = await queue()
         const keys = Array.from({ length: 50 }, (_, at) => `k${at}`)
-        const batch = (order: readonly string[]): Envelope[] => order.map((key) => message(keyed(key)))
+        const batch = (order: readonly string[]): Envelope[] =>
+          order.map((key) => message(keyed(key)))
         const both = Promise.all([
           near.send(name, batch(keys), { signal: never }),
           far.send(name, batch([...keys].reverse()), { signal: never }),

@@ -45,7 +45,18 @@ export const lease: Family = {
     {
       title: 'Renewal keeps exactly the renewed messages, and no other.',
       when: leased,
-      async keep({ queue, near, far, message, send, subscribe, take, leaseRunsOut, receive, settle }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        take,
+        leaseRunsOut,
+        receive,
+        settle,
+      }) {
         const name = await queue()
         await send(near, name, message(), message())
         const subscription = await subscribe(near, name)
@@ -95,7 +106,18 @@ export const lease: Family = {
     {
       title: 'Settling what another has taken answers lost and changes nothing.',
       when: leased,
-      async keep({ queue, near, far, message, send, subscribe, one, leaseRunsOut, settle, receive }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        one,
+        leaseRunsOut,
+        settle,
+        receive,
+      }) {
         const name = await queue()
         await send(near, name, message())
         const zombie = await subscribe(near, name)

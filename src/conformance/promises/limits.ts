@@ -66,7 +66,9 @@ export const limits: Family = {
       title: 'Every priority that the transport states is taken.',
       async keep({ queue, near, message, never, traits }) {
         const name = await queue()
-        const items = Array.from({ length: traits.priorities }, (_, priority) => message({ priority }))
+        const items = Array.from({ length: traits.priorities }, (_, priority) =>
+          message({ priority }),
+        )
         const sent = await near.send(name, items, { signal: never })
         assert.deepEqual(
           sent.map(codeOf),

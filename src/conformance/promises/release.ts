@@ -91,7 +91,10 @@ export const release: Family = {
         const subscription = await subscribe(near, name)
         const first = failedAttempt({ stack: 'Error: no\n    at there' })
         const second = failedAttempt({ code: 'ECONNRESET', at: first.at + 1 })
-        await settle(subscription, released(await one(subscription), { counted: true, attempt: first }))
+        await settle(
+          subscription,
+          released(await one(subscription), { counted: true, attempt: first }),
+        )
         const again = await one(subscription)
         await settle(subscription, released(again, { counted: false, attempt: second }))
         const { history } = await one(await subscribe(far, name))
@@ -99,7 +102,8 @@ export const release: Family = {
       },
     },
     {
-      title: 'The moment of the first throttled attempt is remembered, and no later one replaces it.',
+      title:
+        'The moment of the first throttled attempt is remembered, and no later one replaces it.',
       when: ({ traits }) => traits.uncountedRelease && traits.keepsHistory,
       async keep({ queue, near, far, message, send, subscribe, one, settle }) {
         const name = await queue()
@@ -122,7 +126,10 @@ export const release: Family = {
         const sent = message()
         await send(near, name, sent)
         const subscription = await subscribe(near, name)
-        await settle(subscription, released(await one(subscription), { counted: true, delayMs: 3_600_000 }))
+        await settle(
+          subscription,
+          released(await one(subscription), { counted: true, delayMs: 3_600_000 }),
+        )
         const stored = await present(far.browse).get(name, sent.id)
         assert.equal(stored?.state, 'scheduled')
         assert.equal(stored?.history.counted, 1)

@@ -60,7 +60,8 @@ export const traits: Family = {
       },
     },
     {
-      title: "The moment of sending is read from the stated clock, and is the same for every attempt.",
+      title:
+        'The moment of sending is read from the stated clock, and is the same for every attempt.',
       async keep({ queue, near, far, message, send, subscribe, one, settle, now, passes, traits }) {
         const name = await queue()
         const before = now()

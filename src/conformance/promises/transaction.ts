@@ -102,7 +102,19 @@ export const transaction: Family = {
     {
       title: 'An ack in a transaction that commits settles the message.',
       when: leased,
-      async keep({ queue, near, far, message, send, begin, subscribe, one, settle, leaseRunsOut, receive }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        begin,
+        subscribe,
+        one,
+        settle,
+        leaseRunsOut,
+        receive,
+      }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name)
@@ -154,7 +166,18 @@ export const transaction: Family = {
     {
       title: 'An ack in a transaction after the lease has ended answers lost.',
       when: leased,
-      async keep({ queue, near, far, message, send, begin, subscribe, one, leaseRunsOut, settles }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        begin,
+        subscribe,
+        one,
+        leaseRunsOut,
+        settles,
+      }) {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
@@ -170,7 +193,8 @@ export const transaction: Family = {
       },
     },
     {
-      title: 'An ack in a transaction of what another has taken answers lost, and the other keeps it.',
+      title:
+        'An ack in a transaction of what another has taken answers lost, and the other keeps it.',
       when: leased,
       async keep({ queue, near, far, message, send, begin, subscribe, one, leaseRunsOut, settle }) {
         const name = await queue()

@@ -50,7 +50,8 @@ export const workloads: Family = {
       keep: (scope) => judged(scope, { vanishes: 4, weaken: sound }),
     },
     {
-      title: 'Nothing is lost and nothing acked twice when every call may fail, before or after it was done.',
+      title:
+        'Nothing is lost and nothing acked twice when every call may fail, before or after it was done.',
       keep: (scope) => judged(scope, { vanishes: 2, weaken: troubled(scope) }),
     },
   ],

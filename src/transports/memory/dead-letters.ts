@@ -87,6 +87,7 @@ function writeCursor(place: Place): string {
 function readCursor(cursor: string): Place {
   const cut = cursor.indexOf('_')
   const deadAt = Number(cursor.slice(0, cut))
-  if (cut < 1 || !Number.isFinite(deadAt)) throw new RangeError('expected a cursor from a page before')
+  if (cut < 1 || !Number.isFinite(deadAt))
+    throw new RangeError('expected a cursor from a page before')
   return { deadAt, id: cursor.slice(cut + 1) }
 }

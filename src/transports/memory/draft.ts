@@ -38,7 +38,9 @@ export function draft(queue: MemoryQueue): Draft {
     if (first !== undefined) return duplicateOf(first)
     const { maxDepth } = queue.spec
     const depth = queue.entries.size + envelopes.length
-    return maxDepth !== undefined && depth >= maxDepth ? refused('full', { retryable: true }) : undefined
+    return maxDepth !== undefined && depth >= maxDepth
+      ? refused('full', { retryable: true })
+      : undefined
   }
 
   return {
@@ -67,7 +69,8 @@ export function draft(queue: MemoryQueue): Draft {
 function refusal(envelope: Envelope): Sent | undefined {
   const { body, delayMs = 0, id, priority, readyAt } = envelope
   if (body.byteLength > memoryTraits.limits.bodyBytes) return refused('tooLarge')
-  const delayed = delayMs >= 0 && delayMs <= LONGEST_DELAY_MS && !(delayMs > 0 && readyAt !== undefined)
+  const delayed =
+    delayMs >= 0 && delayMs <= LONGEST_DELAY_MS && !(delayMs > 0 && readyAt !== undefined)
   const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
   if (!isId(id) || !delayed || !ranked || Number.isNaN(readyAt)) return refused('invalid')
   return undefined

@@ -1,6 +1,11 @@
 import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
-import type { ConnectContext, Connector, Subscription, Transport } from '../../transport/transport.ts'
+import type {
+  ConnectContext,
+  Connector,
+  Subscription,
+  Transport,
+} from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { closedError } from './closed.ts'
 import { shelf } from './shelf.ts'
@@ -97,6 +102,7 @@ function diagnose(error: unknown): Fault {
   const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
   if (hasCode(error, 'MILLRACE_CLOSED')) return { ...fault, code: 'unavailable' }
   if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
-  if (hasCode(error, 'MILLRACE_BACKEND_FAULT')) return { ...fault, code: 'conflict', retryable: true }
+  if (hasCode(error, 'MILLRACE_BACKEND_FAULT'))
+    return { ...fault, code: 'conflict', retryable: true }
   return { ...fault, code: 'unknown' }
 }

@@ -183,5 +183,8 @@ function gaugeOf(lines: Lines, queue: MemoryQueue, now: number): Gauge {
 }
 
 function earliest(...moments: readonly (number | undefined)[]): number | undefined {
-  return moments.reduce((a, b) => (a === undefined || (b !== undefined && b < a) ? b : a), undefined)
+  return moments.reduce(
+    (a, b) => (a === undefined || (b !== undefined && b < a) ? b : a),
+    undefined,
+  )
 }

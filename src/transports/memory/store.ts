@@ -56,7 +56,9 @@ export function newStore(databaseId: string): Store {
       return seq
     },
     nextDueAt() {
-      const moments = [...queues.values()].map((queue) => queue.nextDueAt() ?? Number.POSITIVE_INFINITY)
+      const moments = [...queues.values()].map(
+        (queue) => queue.nextDueAt() ?? Number.POSITIVE_INFINITY,
+      )
       const first = Math.min(...moments)
       return Number.isFinite(first) ? first : undefined
     },

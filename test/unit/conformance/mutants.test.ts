@@ -54,7 +54,8 @@ const mutants: readonly Mutant[] = [
   },
   {
     defect: 'tells two workers that their ack counted',
-    noticedBy: 'Nothing is lost and nothing acked twice when consumers vanish with messages in hand.',
+    noticedBy:
+      'Nothing is lost and nothing acked twice when consumers vanish with messages in hand.',
     mutate: onSubscription((sound) => ({
       async settle(batch) {
         await sound.settle(batch.filter((settlement) => settlement.as !== 'acked'))
@@ -128,7 +129,8 @@ const mutants: readonly Mutant[] = [
   },
   {
     defect: 'drops headers',
-    noticedBy: 'A stored message arrives at another connection with its id, body, headers and keys.',
+    noticedBy:
+      'A stored message arrives at another connection with its id, body, headers and keys.',
     mutate: onSend((envelope) => ({ ...envelope, headers: {} })),
   },
   {
@@ -138,7 +140,8 @@ const mutants: readonly Mutant[] = [
   },
   {
     defect: 'looks at keys only',
-    noticedBy: 'The same idempotency key with another payload is a conflict that names the first id.',
+    noticedBy:
+      'The same idempotency key with another payload is a conflict that names the first id.',
     mutate: onSend((envelope) => ({
       ...envelope,
       remember: (envelope.remember ?? []).map((key) => ({ ...key, fingerprint: 'f' })),
@@ -161,7 +164,8 @@ const mutants: readonly Mutant[] = [
   },
   {
     defect: 'does not say who is suspect',
-    noticedBy: 'A message whose holder vanished comes back with one counted attempt of class crashed.',
+    noticedBy:
+      'A message whose holder vanished comes back with one counted attempt of class crashed.',
     mutate: onDelivery(() => ({ alone: false })),
   },
   {
@@ -183,7 +187,10 @@ const mutants: readonly Mutant[] = [
         ? {
             shelf: {
               ...shelf,
-              list: async (queue, options) => ({ ...(await shelf.list(queue, options)), cursor: null }),
+              list: async (queue, options) => ({
+                ...(await shelf.list(queue, options)),
+                cursor: null,
+              }),
             },
           }
         : {},
@@ -203,7 +210,10 @@ const mutants: readonly Mutant[] = [
     noticedBy: 'A transaction of another client or database is not recognised.',
     mutate: ({ transaction }) =>
       transaction
-        ? { transaction: (tx) => transaction(tx) ?? { synchronous: true, send: () => [], ack: () => [] } }
+        ? {
+            transaction: (tx) =>
+              transaction(tx) ?? { synchronous: true, send: () => [], ack: () => [] },
+          }
         : {},
   },
   {

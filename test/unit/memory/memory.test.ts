@@ -19,7 +19,12 @@ async function connected(): Promise<Transport> {
 
 function envelopes(count: number): Envelope[] {
   const body = new Uint8Array(1)
-  return Array.from({ length: count }, (_, at) => ({ id: `m${at}`, body, headers: {}, priority: 0 }))
+  return Array.from({ length: count }, (_, at) => ({
+    id: `m${at}`,
+    body,
+    headers: {},
+    priority: 0,
+  }))
 }
 
 test('Connecting one connector twice reaches the same store, two connectors never do.', async () => {
@@ -62,7 +67,11 @@ test('An envelope that nothing could be done with is refused as invalid.', async
     { readyAt: Number.NaN },
     { delayMs: 1, readyAt: 1 },
   ]
-  const sent = await transport.send('q', bad.map((fields) => ({ ...good, ...fields })), { signal })
+  const sent = await transport.send(
+    'q',
+    bad.map((fields) => ({ ...good, ...fields })),
+    { signal },
+  )
   for (const [at, outcome] of sent.entries()) {
     assert.equal(!outcome.ok && outcome.fault.code, 'invalid', JSON.stringify(bad[at]))
   }

@@ -27,7 +27,12 @@ async function weakened(...mishaps: readonly (Mishap | undefined)[]): Promise<Su
 
 function envelopes(count: number): Envelope[] {
   const body = new Uint8Array(1)
-  return Array.from({ length: count }, (_, at) => ({ id: `m${at}`, body, headers: {}, priority: 0 }))
+  return Array.from({ length: count }, (_, at) => ({
+    id: `m${at}`,
+    body,
+    headers: {},
+    priority: 0,
+  }))
 }
 
 async function depthOf(transport: Transport): Promise<number | undefined> {

@@ -6,7 +6,11 @@ import { memoryInbox, testApp } from 'millrace/testing'
 import { z } from 'zod'
 import { pause } from '../../../src/model/clock.ts'
 
-const steps = defineQueue({ name: 'steps', owner: 'team-test', payload: z.object({ n: z.number() }) })
+const steps = defineQueue({
+  name: 'steps',
+  owner: 'team-test',
+  payload: z.object({ n: z.number() }),
+})
 const other = defineQueue({ name: 'other', owner: 'team-test', payload: z.string() })
 
 test('settled() waits for everything that follows: retries, delays and messages of other queues.', async () => {
@@ -23,7 +27,12 @@ test('settled() waits for everything that follows: retries, delays and messages 
   const startedAt = app.clock.now()
   await app.send(steps, { n: 1 })
   await app.settled()
-  assert.deepEqual(ran, ['steps 1 attempt 1', 'steps 1 attempt 2', 'steps 1 attempt 3', 'follow-up'])
+  assert.deepEqual(ran, [
+    'steps 1 attempt 1',
+    'steps 1 attempt 2',
+    'steps 1 attempt 3',
+    'follow-up',
+  ])
   assert.ok(app.clock.now() - startedAt >= 86_400_000)
   await app.close()
 })
@@ -84,7 +93,10 @@ test('settled() names a paused queue.', async () => {
   app.work(other, () => {})
   await app.admin.pause(other)
   await app.send(other, 'x')
-  await assert.rejects(app.settled(), /"other" has 1 ready, 0 scheduled, 0 in flight, and is paused/)
+  await assert.rejects(
+    app.settled(),
+    /"other" has 1 ready, 0 scheduled, 0 in flight, and is paused/,
+  )
   await app.admin.resume(other)
   await app.settled()
   await app.close()
@@ -94,7 +106,10 @@ test('settled() stops at maxMs.', async () => {
   const app = await testApp({ queues: [other] })
   app.work(other, () => {})
   await app.send(other, 'x', { delayMs: 7_200_000 })
-  await assert.rejects(app.settled({ maxMs: 3_600_000 }), /3600000 ms of virtual time .* 1 scheduled/)
+  await assert.rejects(
+    app.settled({ maxMs: 3_600_000 }),
+    /3600000 ms of virtual time .* 1 scheduled/,
+  )
   await app.settled()
   await app.close()
 })
@@ -125,7 +140,11 @@ test('The same seed gives the same run.', async () => {
 
 test('With a memory inbox on the same transport effect, sends and ack commit together.', async () => {
   const transport = memory()
-  const app = await testApp({ queues: [steps, other], transport, inbox: memoryInbox({ transport }) })
+  const app = await testApp({
+    queues: [steps, other],
+    transport,
+    inbox: memoryInbox({ transport }),
+  })
   const followers: string[] = []
   app.work(steps, async ({ attempt }, ctx) => {
     await ctx.tx(async (tx) => {

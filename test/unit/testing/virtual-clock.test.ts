@@ -19,7 +19,12 @@ test('Time stands still until it is moved.', async () => {
 test('Timers fire in due order, those of one moment in the order of setting, each at its own moment.', async () => {
   const clock = virtualClock({ startMs: 0 })
   const fired: [string, number][] = []
-  for (const [name, ms] of [['late', 30], ['early', 10], ['early too', 10], ['far', 31]] as const) {
+  for (const [name, ms] of [
+    ['late', 30],
+    ['early', 10],
+    ['early too', 10],
+    ['far', 31],
+  ] as const) {
     clock.after(ms, () => fired.push([name, clock.now()]))
   }
   await clock.advance(30)
