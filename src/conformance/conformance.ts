@@ -1,7 +1,7 @@
+import { seededRandom } from '../testing/seeded-random.ts'
 import type { Harness } from './harness.ts'
 import type { Promised, Subject } from './promise.ts'
 import { families } from './promises/index.ts'
-import { seededRandom } from '../testing/seeded-random.ts'
 import type { Result } from './report.ts'
 import { type Depth, withScope } from './scope.ts'
 
@@ -11,7 +11,10 @@ export interface ConformanceOptions {
   readonly harness: Harness
   /** `quick` under a minute on a local backend; `full` before a release. Default `quick`. */
   readonly depth?: Depth
-  /** What the backend is known not to keep, by title. Such a test runs all the same and fails once it passes. */
+  /**
+   * What the backend is known not to keep, by title. Such a test runs all the same and fails once
+   * it passes.
+   */
   readonly deviations?: readonly Deviation[]
   /** Same seed, same run. Default 1. Printed with every failure. */
   readonly seed?: number
@@ -26,8 +29,8 @@ export interface Deviation {
 }
 
 /**
- * Registers a test for every promise that the transport's traits and optional members make. Await it at the top of a
- * test file: it connects once to read the traits.
+ * Registers a test for every promise that the transport's traits and optional members make. Await
+ * it at the top of a test file: it connects once to read the traits.
  *
  * @example
  * import { test, after } from 'node:test'

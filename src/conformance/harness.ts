@@ -19,7 +19,10 @@ export interface Harness {
   readonly transaction?: () => Promise<UserTransaction>
   /** Values that look like a transaction but belong to another client or database. */
   readonly foreignTransactions?: () => readonly unknown[]
-  /** Makes the holder of this connection disappear as a killed process would. Absent: the kit falls silent, no more. */
+  /**
+   * Makes the holder of this connection disappear as a killed process would. Absent: the kit falls
+   * silent, no more.
+   */
   readonly vanish?: (transport: Transport) => Promise<void>
   /** Takes the backend away and brings it back. */
   readonly outage?: Outage

@@ -7,7 +7,10 @@ import type { Scope } from './scope.ts'
 export interface Promised {
   /** A full sentence, unique within the kit. */
   readonly title: string
-  /** Absent: asked of every transport. Chosen by traits and optional members only, never by a backend's name. */
+  /**
+   * Absent: asked of every transport. Chosen by traits and optional members only, never by a
+   * backend's name.
+   */
   readonly when?: (subject: Subject) => boolean
   readonly keep: (scope: Scope) => Promise<void>
 }

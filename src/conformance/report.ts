@@ -10,9 +10,10 @@ export interface Result {
 }
 
 /**
- * The results of any number of runs as Markdown: one row per family of promises and one column per backend (kept of
- * asked), the deviations with their reasons, then every promise with the backends that keep it. A promise that a
- * backend was not asked for, because its traits do not make it, shows as `–`.
+ * The results of any number of runs as Markdown: one row per family of promises and one column per
+ * backend (kept of asked), the deviations with their reasons, then every promise with the backends
+ * that keep it. A promise that a backend was not asked for, because its traits do not make it,
+ * shows as `–`.
  */
 export function guaranteesTable(results: readonly Result[]): string {
   const backends = unique(results.map((result) => result.backend))

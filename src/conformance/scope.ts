@@ -35,7 +35,10 @@ export interface Scope {
   passes(ms: number): Promise<void>
   /** Lets every lease of `leaseMs` run out. */
   leaseRunsOut(): Promise<void>
-  /** Waits for a condition with a deadline of `withinMs` (times the harness's `slow`); time goes by meanwhile. */
+  /**
+   * Waits for a condition with a deadline of `withinMs` (times the harness's `slow`); time goes by
+   * meanwhile.
+   */
   until(what: string, condition: () => Promise<boolean> | boolean, withinMs?: number): Promise<void>
   /** Waits for a promise that needs time to go by. */
   settles<T>(what: string, promise: Promise<T>, withinMs?: number): Promise<T>

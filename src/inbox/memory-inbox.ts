@@ -8,14 +8,20 @@ export interface MemoryDatabase {
   begin(): MemoryTx
 }
 
-/** What an effect receives from an inbox that shares the transport's memory. Pass it on as `tx` when you send. */
+/**
+ * What an effect receives from an inbox that shares the transport's memory. Pass it on as `tx` when
+ * you send.
+ */
 export interface MemoryTx {
   commit(): void
   rollback(): void
 }
 
 export interface MemoryInboxOptions<Tx> {
-  /** What every effect receives: a fake database, a recorder. It is not rolled back. Default: undefined. */
+  /**
+   * What every effect receives: a fake database, a recorder. It is not rolled back. Default:
+   * undefined.
+   */
   readonly tx?: Tx
   /** How long a key is remembered, in ms. Default: as long as the queues need. */
   readonly ttlMs?: number
@@ -53,7 +59,7 @@ export function memoryInbox(
       const ttlMs = options.ttlMs ?? neededTtlMs
       if (ttlMs < neededTtlMs) {
         throw new OptionsError('memoryInbox', [
-          `ttlMs: expected at least ${neededTtlMs}, as long as a duplicate can be late, got ${ttlMs}`,
+          `ttlMs: expected at least ${neededTtlMs} (how late a duplicate can be), got ${ttlMs}`,
         ])
       }
       return inbox(source, keys, clock, ttlMs)

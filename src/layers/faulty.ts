@@ -37,8 +37,9 @@ export interface FaultyOptions {
 const order: readonly Mishap[] = ['rejected', 'refused', 'unanswered', 'slow']
 
 /**
- * Weakens a transport on purpose, within what the seam allows: whoever stands on top must lose nothing. It never
- * invents a delivery of an acked message and never answers ok for what was not done.
+ * Weakens a transport on purpose, within what the seam allows: whoever stands on top must lose
+ * nothing. It never invents a delivery of an acked message and never answers ok for what was not
+ * done.
  */
 export function faulty(options: FaultyOptions): Layer {
   const faults = new WeakMap<object, Fault>()

@@ -1,4 +1,6 @@
-/** Numbers 0 <= n < 1 that follow from the seed alone (mulberry32 over an FNV-1a hash of the seed). */
+/**
+ * Numbers 0 <= n < 1 that follow from the seed alone (mulberry32 over an FNV-1a hash of the seed).
+ */
 export function seededRandom(seed: string): () => number {
   let state = 0x811c9dc5
   for (let at = 0; at < seed.length; at++)

@@ -7,15 +7,18 @@ export interface SettledOptions {
   /** The most virtual time that may pass, in ms. Default 2,592,000,000 (30 days). */
   readonly maxMs?: number
   /**
-   * How long a handler that is in the middle of something real (a socket, a file, a timer of its own) is waited for
-   * before time moves on, in real ms. Default 50.
+   * How long a handler that is in the middle of something real (a socket, a file, a timer of its
+   * own) is waited for before time moves on, in real ms. Default 50.
    */
   readonly realWaitMs?: number
 }
 
 const MAX_MS = 30 * 24 * 3_600_000
 const REAL_WAIT_MS = 50
-/** Ready messages that nobody took for so long will never be taken: workers take what they can at once. */
+/**
+ * Ready messages that nobody took for so long will never be taken: workers take what they can at
+ * once.
+ */
 const NOBODY_CAME_MS = 600_000
 
 export interface SettledSubject<Tx> {
@@ -51,7 +54,10 @@ export async function settled<Tx>(
   }
 }
 
-/** While everything is scheduled for later, nothing is worth a look before the first of it falls due. */
+/**
+ * While everything is scheduled for later, nothing is worth a look before the first of it falls
+ * due.
+ */
 function nextAt<Tx>(
   { clock, transport }: SettledSubject<Tx>,
   stats: readonly QueueStats[],
@@ -60,7 +66,10 @@ function nextAt<Tx>(
   return idle ? (transport.nextDueAt() ?? clock.nextDueAt()) : clock.nextDueAt()
 }
 
-/** Empty twice, with everything done in between that the last message set in motion (`onDeadLetter`, for one). */
+/**
+ * Empty twice, with everything done in between that the last message set in motion (`onDeadLetter`,
+ * for one).
+ */
 async function isStill<Tx>(app: App<Tx>, clock: VirtualClock): Promise<boolean> {
   await clock.advance(0)
   return (await waiting(app)).length === 0
@@ -73,7 +82,10 @@ async function waiting<Tx>(app: App<Tx>): Promise<readonly QueueStats[]> {
   )
 }
 
-/** Handlers may wait for real things, which virtual time would overtake: they get a moment of real time first. */
+/**
+ * Handlers may wait for real things, which virtual time would overtake: they get a moment of real
+ * time first.
+ */
 async function somethingRealEnded<Tx>(app: App<Tx>, realWaitMs: number): Promise<boolean> {
   const real = systemClock()
   const before = ends(app)
@@ -93,9 +105,11 @@ function ends<Tx>(app: App<Tx>): number {
 function unsettled(why: string, stats: readonly QueueStats[]): Error {
   const left = stats.map(
     ({ queue, depth, scheduled, inFlight, paused }) =>
-      `"${queue}" has ${depth} ready, ${scheduled} scheduled, ${inFlight} in flight${paused ? ', and is paused' : ''}`,
+      `"${queue}" has ${depth} ready, ${scheduled} scheduled, ${inFlight} in flight` +
+      (paused ? ', and is paused' : ''),
   )
   return new Error(
-    `settled() gave up because ${why}: ${left.join('; ')}; has every queue a handler, and does each handler end?`,
+    `settled() gave up because ${why}: ${left.join('; ')}; ` +
+      'has every queue a handler, and does each handler end?',
   )
 }

@@ -9,11 +9,17 @@ import { type VirtualClock, virtualClock } from './virtual-clock.ts'
 
 export interface TestAppOptions<Tx = unknown>
   extends Omit<MillraceOptions<Tx>, 'transport' | 'clock' | 'signals' | 'migrate'> {
-  /** Default: a new `memory()`. Give your own to share it with `memoryInbox({ transport })` or a second app. */
+  /**
+   * Default: a new `memory()`. Give your own to share it with `memoryInbox({ transport })` or a
+   * second app.
+   */
   readonly transport?: MemoryConnector
   /** Default: a new one. Two apps on one transport need the same clock. */
   readonly clock?: VirtualClock
-  /** Seed of the jitter when no `random` is given; the same seed gives the same run. Default `millrace`. */
+  /**
+   * Seed of the jitter when no `random` is given; the same seed gives the same run. Default
+   * `millrace`.
+   */
   readonly seed?: string
 }
 
@@ -22,8 +28,9 @@ export interface TestApp<Tx = unknown> extends App<Tx> {
   readonly clock: VirtualClock
   readonly transport: MemoryConnector
   /**
-   * Starts the app when it is not started yet, then moves time until nothing is ready, scheduled or in flight in any of
-   * its queues: retries, delays and everything that handlers sent on the way are done. Dead letters may remain.
+   * Starts the app when it is not started yet, then moves time until nothing is ready, scheduled or
+   * in flight in any of its queues: retries, delays and everything that handlers sent on the way
+   * are done. Dead letters may remain.
    * @throws when `maxMs` have passed, or nothing can happen any more, with what is still waiting.
    */
   settled(options?: SettledOptions): Promise<void>

@@ -3,9 +3,9 @@ import type { Cancel, Clock } from '../model/clock.ts'
 /** A clock that stands still until it is moved. */
 export interface VirtualClock extends Clock {
   /**
-   * Moves time by `ms` and fires every timer that falls due on the way, in due order, each at its own moment. Between
-   * two timers everything that they set in motion runs, so that timers set by timers are met too. Concurrent calls
-   * queue up behind each other.
+   * Moves time by `ms` and fires every timer that falls due on the way, in due order, each at its
+   * own moment. Between two timers everything that they set in motion runs, so that timers set by
+   * timers are met too. Concurrent calls queue up behind each other.
    */
   advance(ms: number): Promise<void>
   /** When the next timer is due, in epoch ms; undefined when none is set. */
@@ -23,8 +23,8 @@ interface Timer {
 }
 
 /**
- * Turns of the event loop between two timers. Promise chains end within one; streams, sockets in memory and
- * `setImmediate` in the code under test need a few more.
+ * Turns of the event loop between two timers. Promise chains end within one; streams, sockets in
+ * memory and `setImmediate` in the code under test need a few more.
  */
 const TURNS = 4
 
@@ -60,7 +60,10 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   }
 }
 
-/** Keeps the list sorted by due time; timers of the same moment keep the order in which they were set. */
+/**
+ * Keeps the list sorted by due time; timers of the same moment keep the order in which they were
+ * set.
+ */
 function schedule(timers: Timer[], timer: Timer): Cancel {
   let low = 0
   let high = timers.length

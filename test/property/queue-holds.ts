@@ -11,7 +11,10 @@ export interface ModelRun {
   readonly seed?: number
 }
 
-/** The model and the transport agree after every command of every run; fast-check shrinks what does not. */
+/**
+ * The model and the transport agree after every command of every run; fast-check shrinks what does
+ * not.
+ */
 export async function modelHolds(harness: Harness, run: ModelRun): Promise<void> {
   const { maxCommands, ...options } = run
   const near = await harness.connect()

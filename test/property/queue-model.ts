@@ -17,6 +17,11 @@ export interface ModelMessage {
   records: number
   redrives: number
   alone: boolean
+  /**
+   * Its lease ran out and nobody has received since. Backends take such a message back when
+   * somebody asks for work, so until then it may still show as in flight.
+   */
+  inLimbo: boolean
 }
 
 /** The queue under test, with what a worker would have in hand. */
@@ -49,6 +54,7 @@ export function newMessage(id: string, priority: number): ModelMessage {
     records: 0,
     redrives: 0,
     alone: false,
+    inLimbo: false,
   }
 }
 
@@ -70,13 +76,19 @@ export function pick(
 export async function assertSame(model: Model, { far, queue }: Real): Promise<void> {
   const gauge = await far.browse?.gauge(queue)
   assert.ok(gauge)
-  const { depth, scheduled, inFlight, dead, paused } = gauge
+  const { depth = 0, scheduled, inFlight = 0, dead, paused } = gauge
+  const ready = inState(model, 'ready')
+  const limbo = ready.filter(({ inLimbo }) => inLimbo).length
+  const held = inState(model, 'in flight').length
+  assert.ok(
+    depth >= ready.length - limbo && inFlight >= held,
+    `${depth} ready, ${inFlight} in flight`,
+  )
   assert.deepEqual(
-    { depth, scheduled, inFlight, dead, paused },
+    { total: depth + inFlight, scheduled, dead, paused },
     {
-      depth: inState(model, 'ready').length,
+      total: ready.length + held,
       scheduled: inState(model, 'scheduled').length,
-      inFlight: inState(model, 'in flight').length,
       dead: inState(model, 'dead').length,
       paused: model.paused,
     },
@@ -85,8 +97,10 @@ export async function assertSame(model: Model, { far, queue }: Real): Promise<vo
     const stored = await far.browse?.get(queue, message.id)
     const letter = await far.shelf?.get(queue, message.id)
     const { state } = message
-    assert.equal(stored?.state, state === 'dead' || state === 'gone' ? undefined : state)
+    assert.equal(stored !== undefined, state !== 'dead' && state !== 'gone')
     assert.equal(letter !== undefined, state === 'dead')
+    if (message.inLimbo) continue
+    if (stored) assert.equal(stored.state, state)
     const history = stored?.history ?? letter?.history
     if (history) assertHistory(message, history)
   }

@@ -1,7 +1,7 @@
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { memory } from 'millrace/memory'
-import { silentLogger } from '../../src/model/logger.ts'
 import { type VirtualClock, virtualClock } from 'millrace/testing'
+import { silentLogger } from '../../src/model/logger.ts'
 
 /** The memory transport on a clock that stands still, as a subject of the kit. */
 export function memoryHarness(): Harness & { readonly time: VirtualClock } {
@@ -9,7 +9,13 @@ export function memoryHarness(): Harness & { readonly time: VirtualClock } {
   const connector = memory()
   const signal = new AbortController().signal
   const connect: Harness['connect'] = () =>
-    connector.connect({ signal, clock: time, random: () => 0.5, logger: silentLogger, migrate: 'auto' })
+    connector.connect({
+      signal,
+      clock: time,
+      random: () => 0.5,
+      logger: silentLogger,
+      migrate: 'auto',
+    })
   let queues = 0
   return {
     name: 'memory',

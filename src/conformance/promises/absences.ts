@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { codeOf, released } from '../acts.ts'
 import type { Family } from '../promise.ts'
 
-/** What is missing must be refused, not ignored: silence would be a broken promise that nobody sees. */
+/**
+ * What is missing must be refused, not ignored: silence would be a broken promise that nobody sees.
+ */
 export const absences: Family = {
   name: 'absences',
   promises: [
@@ -57,8 +59,7 @@ export const absences: Family = {
       },
     },
     {
-      title:
-        'A transport without native dead letters refuses a death as invalid, and keeps the message.',
+      title: 'A transport without dead letters refuses a death as invalid and keeps the message.',
       when: ({ traits }) => traits.deadLetters === 'none',
       async keep({ queue, near, message, send, subscribe, one, settle }) {
         const name = await queue()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { ErrorClass } from '../../model/history.ts'
 import type { Envelope } from '../../model/envelope.ts'
+import type { ErrorClass } from '../../model/history.ts'
 import type { Shelf, ShelfListOptions } from '../../transport/transport.ts'
 import { assertAllOk, died, failedAttempt, present, released } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
@@ -13,14 +13,20 @@ async function walk(shelf: Shelf, queue: string, options: ShelfListOptions): Pro
   const pages: string[][] = []
   let cursor: string | null | undefined
   while (cursor !== null && pages.length < 100) {
-    const page = await shelf.list(queue, { ...options, ...(cursor === undefined ? {} : { cursor }) })
+    const page = await shelf.list(queue, {
+      ...options,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
     pages.push(page.items.map((letter) => letter.envelope.id))
     cursor = page.cursor
   }
   return pages
 }
 
-async function someDead(scope: Scope, classes: readonly ErrorClass[]): Promise<[string, Envelope[]]> {
+async function someDead(
+  scope: Scope,
+  classes: readonly ErrorClass[],
+): Promise<[string, Envelope[]]> {
   const name = await scope.queue()
   const sent = classes.map(() => scope.message())
   await scope.send(scope.near, name, ...sent)
@@ -37,7 +43,7 @@ export const deadLetter: Family = {
   name: 'dead letters',
   promises: [
     {
-      title: 'A dead message explains itself on the shelf: class, reason, attempts, owner, times, content.',
+      title: 'A dead message explains itself: class, reason, attempts, owner, times, content.',
       when: shelved,
       async keep({ queue, near, far, message, send, subscribe, one, settle }) {
         const name = await queue({ owner: 'team-payments' })
@@ -45,7 +51,10 @@ export const deadLetter: Family = {
         await send(near, name, sent)
         const subscription = await subscribe(near, name)
         const [first, last] = [failedAttempt(), failedAttempt({ code: 'HTTP_410' })]
-        await settle(subscription, released(await one(subscription), { counted: true, attempt: first }))
+        await settle(
+          subscription,
+          released(await one(subscription), { counted: true, attempt: first }),
+        )
         const act = { reason: 'HTTP 410', errorClass: 'permanent', attempt: last } as const
         const delivery = await one(subscription)
         assertAllOk(await settle(subscription, died(delivery, act)))
@@ -118,10 +127,14 @@ export const deadLetter: Family = {
       },
     },
     {
-      title: 'A cursor walks over all dead letters without a gap or a double, also when they died at once.',
+      title:
+        'A cursor walks over all dead letters without gap or double, also when they died at once.',
       when: shelved,
       async keep(scope) {
-        const [name, sent] = await someDead(scope, Array.from({ length: 23 }, () => 'permanent'))
+        const [name, sent] = await someDead(
+          scope,
+          Array.from({ length: 23 }, () => 'permanent'),
+        )
         const pages = await walk(present(scope.far.shelf), name, { limit: 5 })
         assert.ok(pages.every((page) => page.length <= 5))
         assert.deepEqual(pages.flat().sort(), sent.map(({ id }) => id).sort())
@@ -131,14 +144,20 @@ export const deadLetter: Family = {
       title: 'A walk with a cursor survives redrives and new deaths between its pages.',
       when: shelved,
       async keep(scope) {
-        const [name, sent] = await someDead(scope, Array.from({ length: 9 }, () => 'permanent'))
+        const [name, sent] = await someDead(
+          scope,
+          Array.from({ length: 9 }, () => 'permanent'),
+        )
         const shelf = present(scope.far.shelf)
         const first = await shelf.list(name, { limit: 3 })
         const seen = first.items.map((letter) => letter.envelope.id)
         await shelf.redrive(name, seen, { actor: 'kit', reason: 'between two pages' })
         await scope.passes(5)
         await kill(scope, name, scope.message())
-        const rest = await walk(shelf, name, { limit: 4, cursor: present(first.cursor ?? undefined) })
+        const rest = await walk(shelf, name, {
+          limit: 4,
+          cursor: present(first.cursor ?? undefined),
+        })
         const all = new Set([...seen, ...rest.flat()])
         assert.ok(sent.every(({ id }) => all.has(id)))
       },
@@ -157,7 +176,10 @@ export const deadLetter: Family = {
         assert.equal(await shelf.count(name, {}), 4)
         assert.equal(await shelf.count(name, { errorClass: 'crashed' }), 1)
         assert.equal(await shelf.count(name, { errorClass: 'transient' }), 0)
-        assert.deepEqual(await walk(shelf, name, { limit: 1, errorClass: 'throttled' }).then(count), 1)
+        assert.deepEqual(
+          await walk(shelf, name, { limit: 1, errorClass: 'throttled' }).then(count),
+          1,
+        )
       },
     },
     {

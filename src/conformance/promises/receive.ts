@@ -108,7 +108,8 @@ export const receive: Family = {
       async keep({ queue, near, far, message, send, subscribe, receive: ask, until }) {
         const name = await queue()
         await send(near, name, ...Array.from({ length: 60 }, () => message()))
-        // A long lease: this is about claims, and a slow machine must not turn it into one about leases.
+        // A long lease: this is about claims, and a slow machine must not turn it into one about
+        // leases.
         const leaseMs = 30_000
         const here = await subscribe(near, name, { leaseMs })
         const there = await subscribe(far, name, { leaseMs })

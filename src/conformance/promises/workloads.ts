@@ -51,7 +51,7 @@ export const workloads: Family = {
     },
     {
       title:
-        'Nothing is lost and nothing acked twice when every call may fail, before or after it was done.',
+        'Nothing is lost and nothing acked twice when any call may fail, before it is done or after.',
       keep: (scope) => judged(scope, { vanishes: 2, weaken: troubled(scope) }),
     },
   ],

@@ -5,8 +5,9 @@ export interface History {
   readonly inDoubt: ReadonlySet<string>
   stored(id: string): void
   /**
-   * The answer to a send was lost, so the same id is sent again. An id is known for as long as its message is stored:
-   * when it was acked in between, the second send stores it anew. That is the sender's duplicate, not the queue's.
+   * The answer to a send was lost, so the same id is sent again. An id is known for as long as its
+   * message is stored: when it was acked in between, the second send stores it anew. That is the
+   * sender's duplicate, not the queue's.
    */
   sentInDoubt(id: string): void
   delivered(id: string): void

@@ -6,8 +6,9 @@ import type { Scope } from '../scope.ts'
 import { type History, newHistory } from './history.ts'
 
 /**
- * What goes in comes out: producers and consumers on connections of their own, every call through `weaken`, consumers
- * that release at random and some that vanish. Ends when the queue is empty; the history is judged by `verdict`.
+ * What goes in comes out: producers and consumers on connections of their own, every call through
+ * `weaken`, consumers that release at random and some that vanish. Ends when the queue is empty;
+ * the history is judged by `verdict`.
  */
 export interface TotalQueue {
   readonly messages: number
@@ -100,7 +101,10 @@ interface Run {
   vanishesLeft: number
 }
 
-/** One consumer after the other on connections of their own: the next comes when the last one has vanished. */
+/**
+ * One consumer after the other on connections of their own: the next comes when the last one has
+ * vanished.
+ */
 async function consume(run: Run): Promise<void> {
   const { scope } = run
   while (!run.stop.aborted) {
@@ -111,7 +115,10 @@ async function consume(run: Run): Promise<void> {
   }
 }
 
-/** Works until it is told to stop (false), or until chance has it vanish with a batch in hand (true). */
+/**
+ * Works until it is told to stop (false), or until chance has it vanish with a batch in hand
+ * (true).
+ */
 async function vanished(run: Run, transport: Transport, from: Subscription): Promise<boolean> {
   const { history, scope } = run
   while (!run.stop.aborted) {
@@ -137,7 +144,10 @@ function choose(scope: Scope, delivery: Delivery): Settlement {
   return released(delivery, { counted, delayMs: delayed ? 40 : 0 })
 }
 
-/** Settles until each was answered. What is lost is somebody else's; what is in doubt is asked again. */
+/**
+ * Settles until each was answered. What is lost is somebody else's; what is in doubt is asked
+ * again.
+ */
 async function settleAll(
   transport: Transport,
   subscription: Subscription,

@@ -18,7 +18,8 @@ interface Place {
 
 export function deadLetters(): DeadLetters {
   const byId = new Map<string, DeadLetter>()
-  // Sorted; what was taken stays here until half of it is gone, so that a redrive of many is not quadratic.
+  // Sorted; what was taken stays here until half of it is gone, so that a redrive of many is not
+  // quadratic.
   let order: DeadLetter[] = []
 
   const current = (letter: DeadLetter): boolean => byId.get(letter.envelope.id) === letter

@@ -7,7 +7,10 @@ import { type MemoryQueue, PRIORITIES } from './queue.ts'
 import { type Memory, memoryName, newMemory } from './remembered-keys.ts'
 import { memoryTraits } from './traits.ts'
 
-/** Messages that are judged but not stored yet, all for one queue. Later ones are judged as if the earlier were. */
+/**
+ * Messages that are judged but not stored yet, all for one queue. Later ones are judged as if the
+ * earlier were.
+ */
 export interface Draft {
   /** Answers what `send` would; adds the message unless it is refused or a duplicate. */
   add(envelope: Envelope, now: number): Sent

@@ -1,4 +1,7 @@
-/** What a heap needs of its items: a place to note where they are, so that any of them can be taken out. */
+/**
+ * What a heap needs of its items: a place to note where they are, so that any of them can be taken
+ * out.
+ */
 export interface Slotted {
   slot: number
 }

@@ -59,7 +59,10 @@ export function handOut(queue: MemoryQueue, entry: Entry, forget: (held: Held) =
   return { delivery, held }
 }
 
-/** An AbortController costs more than a whole claim, and most are never looked at: they are made when they are. */
+/**
+ * An AbortController costs more than a whole claim, and most are never looked at: they are made
+ * when they are.
+ */
 function lazyClaim(expiresAt: number): { readonly claim: Claim; readonly lose: () => void } {
   let isLost = false
   let lost: AbortController | undefined

@@ -32,8 +32,8 @@ export interface MemoryOptions {
 let made = 0
 
 /**
- * Queues in the memory of this process, gone with it: for tests and for trying things out. Keeps every promise of the
- * SQL transports, on the clock that it is given.
+ * Queues in the memory of this process, gone with it: for tests and for trying things out. Keeps
+ * every promise of the SQL transports, on the clock that it is given.
  *
  * @example
  * const app = await createMillrace({ transport: memory(), queues: [deliveries] })

@@ -8,7 +8,10 @@ import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
 
 export const PRIORITIES = 10
 
-/** One queue: every message is in exactly one heap, and every step costs O(log n), however long the backlog. */
+/**
+ * One queue: every message is in exactly one heap, and every step costs O(log n), however long the
+ * backlog.
+ */
 export interface MemoryQueue {
   spec: QueueSpec
   paused: boolean

@@ -15,7 +15,10 @@ export interface SubscriptionParts {
   readonly onClose: (subscription: Subscription) => void
 }
 
-/** Pulled, so `max` of `receive` alone bounds what is in flight; `maxInFlight` is for backends that push. */
+/**
+ * Pulled, so `max` of `receive` alone bounds what is in flight; `maxInFlight` is for backends that
+ * push.
+ */
 export function memorySubscription(parts: SubscriptionParts): Subscription {
   const { queue, clock, leaseMs } = parts
   const inHand = new Set<Held>()

@@ -8,7 +8,10 @@ import type { MemoryQueue } from './queue.ts'
 
 /** Sends and acks that happen together at `commit`, or never. Pass it as `tx`. */
 export interface MemoryTransaction {
-  /** @throws MILLRACE_BACKEND_FAULT when another transaction was faster with a key, a lease or the last free place. */
+  /**
+   * @throws MILLRACE_BACKEND_FAULT when another transaction was faster with a key, a lease or the
+   * last free place.
+   */
   commit(): void
   rollback(): void
 }

@@ -11,7 +11,9 @@ export interface Wait {
   readonly claim: () => readonly Delivery[]
 }
 
-/** Claims as soon as there is something; empty after `waitMs` or on abort. One timer, no polling. */
+/**
+ * Claims as soon as there is something; empty after `waitMs` or on abort. One timer, no polling.
+ */
 export function waitFor(wait: Wait): Promise<readonly Delivery[]> {
   const { queue, clock, signals, claim } = wait
   const endAt = clock.now() + wait.waitMs

@@ -80,11 +80,13 @@ test('The table of guarantees counts families and lists every promise and deviat
   assert.equal(
     table,
     [
-      '| Promises | memory | sqlite |\n| --- | --- | --- |\n| ack | 2/2 | 0/1 |\n| lease | 0/1 | – |',
+      '| Promises | memory | sqlite |\n| --- | --- | --- |\n' +
+        '| ack | 2/2 | 0/1 |\n| lease | 0/1 | – |',
       'Known deviations:',
       '- sqlite, ack: One. (tracked in issue 1)',
       '### ack',
-      '| Promise | memory | sqlite |\n| --- | --- | --- |\n| One. | yes | deviates |\n| Two \\| three. | yes | – |',
+      '| Promise | memory | sqlite |\n| --- | --- | --- |\n' +
+        '| One. | yes | deviates |\n| Two \\| three. | yes | – |',
       '### lease',
       '| Promise | memory | sqlite |\n| --- | --- | --- |\n| Four. | **no** | – |',
     ].join('\n\n'),

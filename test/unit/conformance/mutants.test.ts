@@ -181,7 +181,7 @@ const mutants: readonly Mutant[] = [
   {
     defect: 'ends its shelf after one page',
     noticedBy:
-      'A cursor walks over all dead letters without a gap or a double, also when they died at once.',
+      'A cursor walks over all dead letters without gap or double, also when they died at once.',
     mutate: ({ shelf }) =>
       shelf
         ? {

@@ -50,7 +50,7 @@ test('An item that is not in the heap cannot be removed from it.', () => {
   assert.throws(() => subject.remove({ value: 1, slot: 0 }), /not in this heap/)
 })
 
-test('A step costs a few comparisons, however many items wait: a backlog does not slow claims.', () => {
+test('A step costs a few comparisons, however long the backlog is.', () => {
   const size = 100_000
   let comparisons = 0
   const subject = heap<Item>((a, b) => {

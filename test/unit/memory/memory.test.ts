@@ -27,7 +27,7 @@ function envelopes(count: number): Envelope[] {
   }))
 }
 
-test('Connecting one connector twice reaches the same store, two connectors never do.', async () => {
+test('One connector always reaches the same store, two connectors never do.', async () => {
   const [one, two] = [memory({ name: 'a' }), memory({ name: 'a' })]
   const [first, second, stranger] = await Promise.all(
     [one, one, two].map((connector) => connector.connect(context)),

@@ -13,7 +13,7 @@ const steps = defineQueue({
 })
 const other = defineQueue({ name: 'other', owner: 'team-test', payload: z.string() })
 
-test('settled() waits for everything that follows: retries, delays and messages of other queues.', async () => {
+test('settled() waits for all that follows: retries, delays, other queues.', async () => {
   const app = await testApp({ queues: [steps, other] })
   const ran: string[] = []
   app.work(steps, async ({ payload, attempt }, ctx) => {
@@ -37,7 +37,7 @@ test('settled() waits for everything that follows: retries, delays and messages 
   await app.close()
 })
 
-test('settled() leaves dead letters where they are, and a redrive can be settled again.', async () => {
+test('settled() leaves dead letters where they are; a redrive is settled again.', async () => {
   const app = await testApp({ queues: [other] })
   let broken = true
   app.work(other, () => {
@@ -138,7 +138,7 @@ test('The same seed gives the same run.', async () => {
   assert.notEqual(await endsAt('a'), await endsAt('b'))
 })
 
-test('With a memory inbox on the same transport effect, sends and ack commit together.', async () => {
+test('An inbox on the same transport commits effect, sends and ack together.', async () => {
   const transport = memory()
   const app = await testApp({
     queues: [steps, other],

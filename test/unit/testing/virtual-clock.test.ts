@@ -16,7 +16,7 @@ test('Time stands still until it is moved.', async () => {
   assert.equal(fired, true)
 })
 
-test('Timers fire in due order, those of one moment in the order of setting, each at its own moment.', async () => {
+test('Timers fire in due order, equal ones in the order of setting.', async () => {
   const clock = virtualClock({ startMs: 0 })
   const fired: [string, number][] = []
   for (const [name, ms] of [
