@@ -1,4 +1,9 @@
-import { type Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http'
+import {
+  type Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 

@@ -1,5 +1,5 @@
-import { lookup as systemLookup } from 'node:dns'
 import type { LookupAddress, LookupOptions } from 'node:dns'
+import { lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import { MillraceError, OptionsError } from '../model/errors.ts'
 import { allowList, isPublicAddress } from './address.ts'
@@ -36,14 +36,16 @@ export function guardedLookup(
         ? found
         : [{ address: found, family: family ?? isIP(found) }]
       const forbidden = addresses.find(({ address }) => !isAllowed(address))
-      if (forbidden || addresses.length === 0) return callback(addressRefused(hostname, forbidden?.address), '', 0)
+      if (forbidden || addresses.length === 0)
+        return callback(addressRefused(hostname, forbidden?.address), '', 0)
       callback(null, found, family)
     })
   }
 }
 
 export function addressRefused(host: string, address: string | undefined): MillraceError {
-  const what = address === undefined ? 'has no address' : `is ${address}, which is not a public address`
+  const what =
+    address === undefined ? 'has no address' : `is ${address}, which is not a public address`
   return new MillraceError(
     'MILLRACE_ADDRESS_REFUSED',
     `host ${host} ${what}; to allow it, set httpTarget(…, { allowPrivateAddresses: ["${address ?? '10.0.0.0/8'}"] })`,

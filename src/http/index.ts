@@ -1,5 +1,5 @@
-export { httpTarget, type HttpTarget, type HttpTargetOptions } from './http-target.ts'
 export { HttpStatusError } from './http-status-error.ts'
+export { type HttpTarget, type HttpTargetOptions, httpTarget } from './http-target.ts'
 export { type Intake, intake } from './intake.ts'
 export type { IntakeApp, IntakeOptions } from './intake-options.ts'
 export { signWebhook } from './sign-webhook.ts'

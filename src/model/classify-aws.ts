@@ -1,6 +1,6 @@
 import type { Classification } from './classify.ts'
 import { classifyStatus } from './classify-http.ts'
-import { codeRulesAsTable, indexRules, type CodeRule, type Rule } from './classify-rule.ts'
+import { type CodeRule, codeRulesAsTable, indexRules, type Rule } from './classify-rule.ts'
 import { read, readInteger, readString } from './probe.ts'
 import { toldDelayMs } from './retry-after.ts'
 
@@ -8,24 +8,44 @@ import { toldDelayMs } from './retry-after.ts'
 const aws: readonly CodeRule[] = [
   {
     codes: [
-      'ThrottlingException', 'Throttling', 'ThrottledException', 'RequestThrottled',
-      'RequestThrottledException', 'TooManyRequestsException', 'RequestLimitExceeded',
-      'BandwidthLimitExceeded', 'LimitExceededException', 'ProvisionedThroughputExceededException',
-      'PriorRequestNotComplete', 'EC2ThrottledException', 'SlowDown', 'TransactionInProgressException',
+      'ThrottlingException',
+      'Throttling',
+      'ThrottledException',
+      'RequestThrottled',
+      'RequestThrottledException',
+      'TooManyRequestsException',
+      'RequestLimitExceeded',
+      'BandwidthLimitExceeded',
+      'LimitExceededException',
+      'ProvisionedThroughputExceededException',
+      'PriorRequestNotComplete',
+      'EC2ThrottledException',
+      'SlowDown',
+      'TransactionInProgressException',
     ],
     errorClass: 'throttled',
     why: 'the service asks to slow down',
   },
   {
     codes: [
-      'ExpiredToken', 'ExpiredTokenException', 'RequestExpired', 'RequestTimeTooSkewed',
-      'RequestInTheFuture', 'CredentialsProviderError',
+      'ExpiredToken',
+      'ExpiredTokenException',
+      'RequestExpired',
+      'RequestTimeTooSkewed',
+      'RequestInTheFuture',
+      'CredentialsProviderError',
     ],
     errorClass: 'transient',
     why: 'credentials or the clock of this worker; both are renewed without the message',
   },
   {
-    codes: ['RequestTimeout', 'RequestTimeoutException', 'InternalError', 'InternalServerError', 'ServiceUnavailable'],
+    codes: [
+      'RequestTimeout',
+      'RequestTimeoutException',
+      'InternalError',
+      'InternalServerError',
+      'ServiceUnavailable',
+    ],
     errorClass: 'transient',
     why: 'the service failed, the request may be right',
   },
@@ -54,13 +74,18 @@ export function classifyAws(error: unknown, now: number): Classification | undef
   const key = name !== undefined && byAwsName.has(name) ? name : readString(error, 'code')
   const rule = key === undefined ? undefined : byAwsName.get(key)
   const headers = read(read(error, '$response'), 'headers')
-  if (key !== undefined && rule) return withDelay({ errorClass: rule.errorClass, code: key, why: rule.why }, headers, now)
+  if (key !== undefined && rule)
+    return withDelay({ errorClass: rule.errorClass, code: key, why: rule.why }, headers, now)
   const metadata = read(error, '$metadata')
   if (typeof metadata !== 'object' || metadata === null) return undefined
   const code = name ?? 'AWS'
   const retryable = read(error, '$retryable')
   if (read(retryable, 'throttling') === true) {
-    return withDelay({ errorClass: 'throttled', code, why: 'the SDK says that the service throttles' }, headers, now)
+    return withDelay(
+      { errorClass: 'throttled', code, why: 'the SDK says that the service throttles' },
+      headers,
+      now,
+    )
   }
   if (retryable) return { errorClass: 'transient', code, why: 'the SDK says that a retry may help' }
   const byStatus = classifyStatus(readInteger(metadata, 'httpStatusCode') ?? 0, headers, now)

@@ -1,8 +1,8 @@
 import type { Classification } from './classify.ts'
 import type { Rule } from './classify-rule.ts'
 import { read, readInteger, readList, readString } from './probe.ts'
-import { parseRetryAfter } from './retry-after.ts'
 import { THROTTLE_LIMIT_MS, usableDelayMs } from './retry.ts'
+import { parseRetryAfter } from './retry-after.ts'
 
 interface StatusRule {
   readonly code: number
@@ -15,16 +15,41 @@ interface StatusRule {
 const rules: readonly StatusRule[] = [
   { code: 1, name: 'CANCELLED', errorClass: 'transient', why: 'the call was cancelled' },
   { code: 2, name: 'UNKNOWN', errorClass: 'transient', why: 'the server did not say what failed' },
-  { code: 3, name: 'INVALID_ARGUMENT', errorClass: 'permanent', why: 'refused whatever the state of the server' },
+  {
+    code: 3,
+    name: 'INVALID_ARGUMENT',
+    errorClass: 'permanent',
+    why: 'refused whatever the state of the server',
+  },
   { code: 4, name: 'DEADLINE_EXCEEDED', errorClass: 'transient', why: 'no answer in time' },
   { code: 5, name: 'NOT_FOUND', errorClass: 'permanent', why: 'what it names is not there' },
   { code: 6, name: 'ALREADY_EXISTS', errorClass: 'permanent', why: 'it is there already' },
-  { code: 7, name: 'PERMISSION_DENIED', errorClass: 'permanent', why: 'the caller may not do this' },
-  { code: 8, name: 'RESOURCE_EXHAUSTED', errorClass: 'transient', why: 'a quota or a limit was reached' },
-  { code: 9, name: 'FAILED_PRECONDITION', errorClass: 'permanent', why: 'must not be repeated before the state changes' },
+  {
+    code: 7,
+    name: 'PERMISSION_DENIED',
+    errorClass: 'permanent',
+    why: 'the caller may not do this',
+  },
+  {
+    code: 8,
+    name: 'RESOURCE_EXHAUSTED',
+    errorClass: 'transient',
+    why: 'a quota or a limit was reached',
+  },
+  {
+    code: 9,
+    name: 'FAILED_PRECONDITION',
+    errorClass: 'permanent',
+    why: 'must not be repeated before the state changes',
+  },
   { code: 10, name: 'ABORTED', errorClass: 'transient', why: 'collided with another call' },
   { code: 11, name: 'OUT_OF_RANGE', errorClass: 'permanent', why: 'beyond the valid range' },
-  { code: 12, name: 'UNIMPLEMENTED', errorClass: 'permanent', why: 'the server has no such method' },
+  {
+    code: 12,
+    name: 'UNIMPLEMENTED',
+    errorClass: 'permanent',
+    why: 'the server has no such method',
+  },
   { code: 13, name: 'INTERNAL', errorClass: 'transient', why: 'the server failed inside' },
   { code: 14, name: 'UNAVAILABLE', errorClass: 'transient', why: 'the server is not there now' },
   { code: 15, name: 'DATA_LOSS', errorClass: 'permanent', why: 'data is lost for good' },
@@ -69,7 +94,8 @@ function isGrpc(error: unknown): boolean {
 
 function grpcDelayMs(error: unknown, now: number): number | undefined {
   const pushback = metadata(error, 'grpc-retry-pushback-ms')
-  if (pushback !== undefined && /^\d{1,15}$/.test(pushback)) return Math.min(Number(pushback), THROTTLE_LIMIT_MS)
+  if (pushback !== undefined && /^\d{1,15}$/.test(pushback))
+    return Math.min(Number(pushback), THROTTLE_LIMIT_MS)
   return fromDetails(error) ?? parseRetryAfter(metadata(error, 'retry-after'), now)
 }
 
@@ -90,7 +116,8 @@ const DETAILS_MAX = 20
 
 /** RetryInfo as google-gax (`statusDetails`) and Connect (`details[].debug`) decode it. */
 function fromDetails(error: unknown): number | undefined {
-  const details = readList(error, 'statusDetails', DETAILS_MAX) ?? readList(error, 'details', DETAILS_MAX) ?? []
+  const details =
+    readList(error, 'statusDetails', DETAILS_MAX) ?? readList(error, 'details', DETAILS_MAX) ?? []
   for (const detail of details) {
     const ms = durationMs(read(detail, 'retryDelay') ?? read(read(detail, 'debug'), 'retryDelay'))
     if (ms !== undefined) return Math.min(ms, THROTTLE_LIMIT_MS)

@@ -1,14 +1,28 @@
 import type { Classification } from './classify.ts'
-import { codeRulesAsTable, indexRules, type CodeRule, type Rule } from './classify-rule.ts'
+import { type CodeRule, codeRulesAsTable, indexRules, type Rule } from './classify-rule.ts'
 import { read, readString } from './probe.ts'
 
 /** Codes of Node, of its fetch (undici), and names of errors that DOM interfaces throw. */
 const rules: readonly CodeRule[] = [
   {
     codes: [
-      'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ENOTCONN', 'EHOSTUNREACH', 'EHOSTDOWN',
-      'ENETUNREACH', 'ENETDOWN', 'ENETRESET', 'EADDRNOTAVAIL', 'EADDRINUSE', 'EPROTO',
-      'ERR_STREAM_PREMATURE_CLOSE', 'ERR_SOCKET_CLOSED', 'CONNECTION_CLOSED', 'CONNECTION_ENDED',
+      'ECONNREFUSED',
+      'ECONNRESET',
+      'ECONNABORTED',
+      'EPIPE',
+      'ENOTCONN',
+      'EHOSTUNREACH',
+      'EHOSTDOWN',
+      'ENETUNREACH',
+      'ENETDOWN',
+      'ENETRESET',
+      'EADDRNOTAVAIL',
+      'EADDRINUSE',
+      'EPROTO',
+      'ERR_STREAM_PREMATURE_CLOSE',
+      'ERR_SOCKET_CLOSED',
+      'CONNECTION_CLOSED',
+      'CONNECTION_ENDED',
       'CONNECTION_DESTROYED',
     ],
     errorClass: 'transient',
@@ -16,9 +30,15 @@ const rules: readonly CodeRule[] = [
   },
   {
     codes: [
-      'ETIMEDOUT', 'ESOCKETTIMEDOUT', 'ERR_SOCKET_CONNECTION_TIMEOUT', 'ERR_HTTP_REQUEST_TIMEOUT',
-      'CONNECT_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT',
-      'UND_ERR_BODY_TIMEOUT', 'TimeoutError',
+      'ETIMEDOUT',
+      'ESOCKETTIMEDOUT',
+      'ERR_SOCKET_CONNECTION_TIMEOUT',
+      'ERR_HTTP_REQUEST_TIMEOUT',
+      'CONNECT_TIMEOUT',
+      'UND_ERR_CONNECT_TIMEOUT',
+      'UND_ERR_HEADERS_TIMEOUT',
+      'UND_ERR_BODY_TIMEOUT',
+      'TimeoutError',
     ],
     errorClass: 'transient',
     why: 'no answer in time',
@@ -35,7 +55,11 @@ const rules: readonly CodeRule[] = [
   },
   {
     codes: [
-      'UND_ERR_SOCKET', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED', 'UND_ERR_INFO', 'UND_ERR_REQ_RETRY',
+      'UND_ERR_SOCKET',
+      'UND_ERR_CLOSED',
+      'UND_ERR_DESTROYED',
+      'UND_ERR_INFO',
+      'UND_ERR_REQ_RETRY',
       'UND_ERR_HEADERS_OVERFLOW',
     ],
     errorClass: 'transient',
@@ -43,10 +67,18 @@ const rules: readonly CodeRule[] = [
   },
   {
     codes: [
-      'CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID', 'CERT_REVOKED', 'CERT_UNTRUSTED',
-      'DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-      'UNABLE_TO_GET_ISSUER_CERT', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-      'ERR_TLS_CERT_ALTNAME_INVALID', 'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_TLS_HANDSHAKE_TIMEOUT',
+      'CERT_HAS_EXPIRED',
+      'CERT_NOT_YET_VALID',
+      'CERT_REVOKED',
+      'CERT_UNTRUSTED',
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'SELF_SIGNED_CERT_IN_CHAIN',
+      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+      'UNABLE_TO_GET_ISSUER_CERT',
+      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+      'ERR_TLS_CERT_ALTNAME_INVALID',
+      'ERR_SSL_WRONG_VERSION_NUMBER',
+      'ERR_TLS_HANDSHAKE_TIMEOUT',
     ],
     errorClass: 'transient',
     why: 'a certificate is repaired by its owner while the message stays the same',
@@ -58,8 +90,13 @@ const rules: readonly CodeRule[] = [
   },
   {
     codes: [
-      'ERR_INVALID_URL', 'ERR_INVALID_PROTOCOL', 'ERR_INVALID_CHAR', 'ERR_UNESCAPED_CHARACTERS',
-      'ERR_HTTP_INVALID_HEADER_VALUE', 'UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED',
+      'ERR_INVALID_URL',
+      'ERR_INVALID_PROTOCOL',
+      'ERR_INVALID_CHAR',
+      'ERR_UNESCAPED_CHARACTERS',
+      'ERR_HTTP_INVALID_HEADER_VALUE',
+      'UND_ERR_INVALID_ARG',
+      'UND_ERR_NOT_SUPPORTED',
     ],
     errorClass: 'permanent',
     why: 'the request cannot be made from this payload',

@@ -1,5 +1,5 @@
 import type { Classification } from './classify.ts'
-import { codeRulesAsTable, indexRules, type CodeRule, type Rule } from './classify-rule.ts'
+import { type CodeRule, codeRulesAsTable, indexRules, type Rule } from './classify-rule.ts'
 import { read, readString } from './probe.ts'
 import { usableDelayMs } from './retry.ts'
 
@@ -110,5 +110,7 @@ function closerCode(error: unknown): string | undefined {
   const code = readString(cause, 'code')
   if (code === 'MILLRACE_ADDRESS_REFUSED') return code
   const status = read(cause, 'status')
-  return code === 'MILLRACE_HTTP_STATUS' && typeof status === 'number' ? `HTTP_${status}` : undefined
+  return code === 'MILLRACE_HTTP_STATUS' && typeof status === 'number'
+    ? `HTTP_${status}`
+    : undefined
 }

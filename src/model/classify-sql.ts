@@ -1,5 +1,5 @@
 import type { Classification } from './classify.ts'
-import { codeRulesAsTable, indexRules, type CodeRule, type Rule } from './classify-rule.ts'
+import { type CodeRule, codeRulesAsTable, indexRules, type Rule } from './classify-rule.ts'
 import { read, readInteger, readString } from './probe.ts'
 
 /** By SQLSTATE or its beginning; the longest match decides. PostgreSQL manual, appendix A. */
@@ -11,15 +11,31 @@ const states: readonly CodeRule[] = [
   },
   { codes: ['40002'], errorClass: 'permanent', why: 'a constraint refused the commit' },
   { codes: ['55P03', '55006'], errorClass: 'transient', why: 'a lock was held by somebody else' },
-  { codes: ['57014'], errorClass: 'transient', why: 'a statement timeout, or somebody cancelled it' },
+  {
+    codes: ['57014'],
+    errorClass: 'transient',
+    why: 'a statement timeout, or somebody cancelled it',
+  },
   { codes: ['57'], errorClass: 'transient', why: 'the server stops, starts, or ended the session' },
   { codes: ['08'], errorClass: 'transient', why: 'the connection failed' },
-  { codes: ['53'], errorClass: 'transient', why: 'the server was short of memory, disk or connections' },
+  {
+    codes: ['53'],
+    errorClass: 'transient',
+    why: 'the server was short of memory, disk or connections',
+  },
   { codes: ['58', 'XX'], errorClass: 'transient', why: 'the server failed inside' },
   { codes: ['25006'], errorClass: 'transient', why: 'a read-only server, as during a failover' },
   { codes: ['25P03', '25P04'], errorClass: 'transient', why: 'the transaction took too long' },
-  { codes: ['26'], errorClass: 'transient', why: 'a prepared statement was lost, as behind a pooler' },
-  { codes: ['28', '3D'], errorClass: 'transient', why: 'the worker may not log in; the message is not at fault' },
+  {
+    codes: ['26'],
+    errorClass: 'transient',
+    why: 'a prepared statement was lost, as behind a pooler',
+  },
+  {
+    codes: ['28', '3D'],
+    errorClass: 'transient',
+    why: 'the worker may not log in; the message is not at fault',
+  },
   {
     codes: ['0A'],
     errorClass: 'transient',
@@ -33,15 +49,27 @@ const states: readonly CodeRule[] = [
       'the same row breaks the same constraint again. A duplicate key mostly means that the effect was there already ' +
       '(ctx.tx remembers that); a missing parent is a question of order: throw TransientError to wait for it',
   },
-  { codes: ['42'], errorClass: 'permanent', why: 'the statement is wrong, or may not touch this table' },
-  { codes: ['44', '54'], errorClass: 'permanent', why: 'the row or the statement is beyond what is allowed' },
+  {
+    codes: ['42'],
+    errorClass: 'permanent',
+    why: 'the statement is wrong, or may not touch this table',
+  },
+  {
+    codes: ['44', '54'],
+    errorClass: 'permanent',
+    why: 'the row or the statement is beyond what is allowed',
+  },
 ]
 
 const byState = indexRules(states)
 
 /** Names that MySQL clients give in `code`, where the SQLSTATE is only HY000. */
 const mysql: readonly CodeRule[] = [
-  { codes: ['ER_LOCK_WAIT_TIMEOUT', 'ER_CON_COUNT_ERROR'], errorClass: 'transient', why: 'the server was busy' },
+  {
+    codes: ['ER_LOCK_WAIT_TIMEOUT', 'ER_CON_COUNT_ERROR'],
+    errorClass: 'transient',
+    why: 'the server was busy',
+  },
 ]
 
 const byMysqlName = indexRules(mysql)
@@ -56,8 +84,15 @@ const sqlite: readonly (CodeRule & { readonly numbers: readonly number[] })[] = 
   },
   {
     codes: [
-      'SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_NOMEM', 'SQLITE_CANTOPEN', 'SQLITE_READONLY', 'SQLITE_PERM',
-      'SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_INTERNAL',
+      'SQLITE_FULL',
+      'SQLITE_IOERR',
+      'SQLITE_NOMEM',
+      'SQLITE_CANTOPEN',
+      'SQLITE_READONLY',
+      'SQLITE_PERM',
+      'SQLITE_CORRUPT',
+      'SQLITE_NOTADB',
+      'SQLITE_INTERNAL',
     ],
     numbers: [13, 10, 7, 14, 8, 3, 11, 26, 2],
     errorClass: 'transient',
@@ -78,7 +113,9 @@ const sqlite: readonly (CodeRule & { readonly numbers: readonly number[] })[] = 
 ]
 
 const bySqliteName = indexRules(sqlite)
-const bySqliteNumber = new Map(sqlite.flatMap((r) => r.numbers.map((n, i) => [n, [r, r.codes[i]] as const])))
+const bySqliteNumber = new Map(
+  sqlite.flatMap((r) => r.numbers.map((n, i) => [n, [r, r.codes[i]] as const])),
+)
 
 export const sqlTable: readonly Rule[] = [
   ...codeRulesAsTable('SQLSTATE', states),
@@ -88,7 +125,11 @@ export const sqlTable: readonly Rule[] = [
 
 export function classifySql(error: unknown): Classification | undefined {
   const state = sqlState(error)
-  return (state === undefined ? undefined : classifyState(state)) ?? classifyMysql(error) ?? classifySqlite(error)
+  return (
+    (state === undefined ? undefined : classifyState(state)) ??
+    classifyMysql(error) ??
+    classifySqlite(error)
+  )
 }
 
 function classifyState(state: string): Classification | undefined {
@@ -111,7 +152,9 @@ function sqlState(error: unknown): string | undefined {
 function classifyMysql(error: unknown): Classification | undefined {
   const code = readString(error, 'code')
   const rule = code === undefined ? undefined : byMysqlName.get(code)
-  return code === undefined || rule === undefined ? undefined : { errorClass: rule.errorClass, code, why: rule.why }
+  return code === undefined || rule === undefined
+    ? undefined
+    : { errorClass: rule.errorClass, code, why: rule.why }
 }
 
 function classifySqlite(error: unknown): Classification | undefined {

@@ -73,7 +73,9 @@ test('whatever is thrown again and again, a message ends within its attempts and
       let [now, counted, steps] = [0, 0, 0]
       let throttledSince: number | undefined
       for (;;) {
-        const { errorClass, delayMs } = failures[steps % failures.length] ?? failures[0]!
+        const { errorClass, delayMs } = failures[
+          steps % failures.length
+        ] as (typeof failures)[number]
         const classification = {
           errorClass,
           code: 'X',

@@ -3,11 +3,15 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import {
-  MillraceError, PermanentError, QueueFullError, ThrottledError, TransientError,
+  MillraceError,
+  PermanentError,
+  QueueFullError,
+  ThrottledError,
+  TransientError,
 } from 'millrace'
 import * as z from 'zod'
-import { classifyError, explainTable } from '../../src/model/classify-error.ts'
 import type { Classification } from '../../src/model/classify.ts'
+import { classifyError, explainTable } from '../../src/model/classify-error.ts'
 
 const now = Date.UTC(2026, 0, 1)
 
@@ -16,7 +20,13 @@ const brief = (error: unknown): string => {
   const { errorClass, code, delayMs } = classify(error)
   return [errorClass, code, ...(delayMs === undefined ? [] : [delayMs])].join(' ')
 }
-const err = (fields: object, name = 'Error'): Error => Object.assign(new Error('x'), { name }, fields)
+const err = (fields: object, name = 'Error'): Error =>
+  Object.assign(new Error('x'), { name }, fields)
+
+const is = (expected: string) => (error: unknown) => {
+  assert.equal(brief(error), expected)
+  return true
+}
 
 const table: readonly (readonly [string, object])[] = [
   // HTTP, in the shapes of fetch wrappers, axios, got and thrown responses.
@@ -24,7 +34,10 @@ const table: readonly (readonly [string, object])[] = [
   ['throttled HTTP_429 7000', err({ status: 429, headers: { 'Retry-After': '7' } })],
   ['throttled HTTP_429 30000', err({ status: 429, headers: { 'ratelimit-reset': '30' } })],
   ['throttled HTTP_503 7000', err({ statusCode: 503, headers: { 'retry-after': '7' } })],
-  ['throttled HTTP_503 0', err({ status: 503, headers: { 'retry-after': 'Thu, 01 Jan 2015 00:00:00 GMT' } })],
+  [
+    'throttled HTTP_503 0',
+    err({ status: 503, headers: { 'retry-after': 'Thu, 01 Jan 2015 00:00:00 GMT' } }),
+  ],
   ['transient HTTP_503', err({ status: 503 })],
   ['transient HTTP_503', err({ status: 503, headers: { 'retry-after': 'soon' } })],
   ['transient HTTP_503', err({ status: 503, headers: { 'ratelimit-reset': '30' } })],
@@ -76,20 +89,52 @@ const table: readonly (readonly [string, object])[] = [
   ['transient SQLITE_FULL', err({ code: 'ERR_SQLITE_ERROR', errcode: 13 })],
   ['transient SQLITE_BUSY', err({ code: 'ERR_SQLITE_ERROR', errcode: 517 })],
   // Cloud.
-  ['throttled ThrottlingException', err({ $metadata: { httpStatusCode: 400 } }, 'ThrottlingException')],
-  ['throttled SlowDown 3000', err({ $metadata: { httpStatusCode: 503 }, $response: { headers: { 'retry-after': '3' } } }, 'SlowDown')],
+  [
+    'throttled ThrottlingException',
+    err({ $metadata: { httpStatusCode: 400 } }, 'ThrottlingException'),
+  ],
+  [
+    'throttled SlowDown 3000',
+    err(
+      { $metadata: { httpStatusCode: 503 }, $response: { headers: { 'retry-after': '3' } } },
+      'SlowDown',
+    ),
+  ],
   ['throttled Throttling', err({ code: 'Throttling', statusCode: 400 })],
   ['throttled Odd', err({ $metadata: {}, $retryable: { throttling: true } }, 'Odd')],
   ['transient Odd', err({ $metadata: { httpStatusCode: 400 }, $retryable: {} }, 'Odd')],
   ['permanent AccessDenied', err({ $metadata: { httpStatusCode: 403 } }, 'AccessDenied')],
   ['transient InternalFailure', err({ $metadata: { httpStatusCode: 500 } }, 'InternalFailure')],
-  ['transient ExpiredTokenException', err({ $metadata: { httpStatusCode: 400 } }, 'ExpiredTokenException')],
+  [
+    'transient ExpiredTokenException',
+    err({ $metadata: { httpStatusCode: 400 } }, 'ExpiredTokenException'),
+  ],
   ['transient GRPC_UNAVAILABLE', err({ code: 14, details: 'gone' })],
   ['permanent GRPC_NOT_FOUND', err({ code: 5, details: '' })],
   ['transient GRPC_RESOURCE_EXHAUSTED', err({ code: 8, details: 'quota' })],
-  ['throttled GRPC_RESOURCE_EXHAUSTED 1500', err({ code: 8, details: 'q', metadata: { get: (k: string) => (k === 'grpc-retry-pushback-ms' ? ['1500'] : []) } })],
-  ['throttled GRPC_RESOURCE_EXHAUSTED 2500', err({ code: 8, details: 'q', statusDetails: [{ retryDelay: { seconds: '2', nanos: 500_000_000 } }] })],
-  ['throttled GRPC_UNAVAILABLE 3000', err({ code: 14, details: [{ type: 'google.rpc.RetryInfo', debug: { retryDelay: '3s' } }] }, 'ConnectError')],
+  [
+    'throttled GRPC_RESOURCE_EXHAUSTED 1500',
+    err({
+      code: 8,
+      details: 'q',
+      metadata: { get: (k: string) => (k === 'grpc-retry-pushback-ms' ? ['1500'] : []) },
+    }),
+  ],
+  [
+    'throttled GRPC_RESOURCE_EXHAUSTED 2500',
+    err({
+      code: 8,
+      details: 'q',
+      statusDetails: [{ retryDelay: { seconds: '2', nanos: 500_000_000 } }],
+    }),
+  ],
+  [
+    'throttled GRPC_UNAVAILABLE 3000',
+    err(
+      { code: 14, details: [{ type: 'google.rpc.RetryInfo', debug: { retryDelay: '3s' } }] },
+      'ConnectError',
+    ),
+  ],
   ['transient 5', err({ code: 5 })],
   // Schemas and text.
   ['permanent SCHEMA_ISSUES', err({ issues: [{ message: 'no' }] })],
@@ -107,7 +152,10 @@ test('our own errors decide by their code, also those of another copy of the pac
   assert.equal(brief(new TransientError('x')), 'transient MILLRACE_TRANSIENT')
   assert.equal(brief(new TransientError('x', { delayMs: 5 })), 'transient MILLRACE_TRANSIENT 5')
   assert.equal(brief(new PermanentError('x')), 'permanent MILLRACE_PERMANENT')
-  assert.equal(brief(new ThrottledError('x', { retryAfterMs: 5 })), 'throttled MILLRACE_THROTTLED 5')
+  assert.equal(
+    brief(new ThrottledError('x', { retryAfterMs: 5 })),
+    'throttled MILLRACE_THROTTLED 5',
+  )
   assert.equal(brief(new QueueFullError('q', 1, 5)), 'throttled MILLRACE_QUEUE_FULL 5')
   assert.equal(brief({ code: 'MILLRACE_PERMANENT' }), 'permanent MILLRACE_PERMANENT')
   const status = Object.assign(new MillraceError('MILLRACE_HTTP_STATUS', 'x'), { status: 410 })
@@ -125,7 +173,10 @@ test('errors of real libraries are known', async () => {
   const better = new Database(':memory:')
   better.exec('create table t (a integer primary key not null); insert into t values (1)')
   const cases: readonly (readonly [string, () => unknown])[] = [
-    ['permanent SQLITE_CONSTRAINT', () => node.exec("insert into t values (1); insert into t values (1)")],
+    [
+      'permanent SQLITE_CONSTRAINT',
+      () => node.exec('insert into t values (1); insert into t values (1)'),
+    ],
     ['permanent SQLITE_ERROR', () => node.exec('selct')],
     ['permanent SQLITE_CONSTRAINT_PRIMARYKEY', () => better.exec('insert into t values (1)')],
     ['permanent SyntaxError', () => JSON.parse('{')],
@@ -133,12 +184,12 @@ test('errors of real libraries are known', async () => {
     ['permanent SCHEMA_ISSUES', () => z.object({ a: z.string() }).parse({})],
   ]
   for (const [expected, run] of cases) {
-    assert.throws(run, (error) => (assert.equal(brief(error), expected), true))
+    assert.throws(run, is(expected))
   }
   node.close()
   better.close()
   await assert.rejects(fetch('http://127.0.0.1:1'), (e) => classify(e).errorClass === 'transient')
-  await assert.rejects(fetch('nope'), (e) => (assert.equal(brief(e), 'permanent ERR_INVALID_URL'), true))
+  await assert.rejects(fetch('nope'), is('permanent ERR_INVALID_URL'))
 })
 
 test('a value that nobody can read is transient, and classifying it never throws', () => {
@@ -146,13 +197,52 @@ test('a value that nobody can read is transient, and classifying it never throws
   revoked.revoke()
   const circular: { cause?: unknown } = new Error('x')
   circular.cause = circular
-  const throwing = new Proxy({}, { get: () => { throw new Error('no') } })
-  const endless = (): object => ({ get cause() { return endless() } })
+  const throwing = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('no')
+      },
+    },
+  )
+  const endless = (): object => ({
+    get cause() {
+      return endless()
+    },
+  })
   const values = [
-    undefined, null, 0, '', 'text', Symbol('s'), 10n, () => {}, {}, [], Object.freeze(new Error('x')),
-    revoked.proxy, circular, throwing, endless(), new Error('\0\ud800'), new Error('x'.repeat(10_000_000)),
-    { get code() { throw new Error('no') } }, { headers: revoked.proxy, status: 429.5 },
-    { errors: revoked.proxy, issues: revoked.proxy }, { code: 8, metadata: { get() { throw new Error('no') } } },
+    undefined,
+    null,
+    0,
+    '',
+    'text',
+    Symbol('s'),
+    10n,
+    () => {},
+    {},
+    [],
+    Object.freeze(new Error('x')),
+    revoked.proxy,
+    circular,
+    throwing,
+    endless(),
+    new Error('\0\ud800'),
+    new Error('x'.repeat(10_000_000)),
+    {
+      get code() {
+        throw new Error('no')
+      },
+    },
+    { headers: revoked.proxy, status: 429.5 },
+    { errors: revoked.proxy, issues: revoked.proxy },
+    {
+      code: 8,
+      metadata: {
+        get() {
+          throw new Error('no')
+        },
+      },
+    },
   ]
   for (const value of values) {
     const found = classify(value)
@@ -163,9 +253,12 @@ test('a value that nobody can read is transient, and classifying it never throws
 })
 
 test("a queue's own rules come first, and nonsense from them falls back with a word about it", () => {
-  const custom = (answer: unknown) => classifyError(err({ status: 500 }), () => answer as Classification, now)
+  const custom = (answer: unknown) =>
+    classifyError(err({ status: 500 }), () => answer as Classification, now)
   assert.deepEqual(custom({ errorClass: 'permanent', code: 'MINE', why: 'mine' }), {
-    errorClass: 'permanent', code: 'MINE', why: 'mine',
+    errorClass: 'permanent',
+    code: 'MINE',
+    why: 'mine',
   })
   assert.equal(custom(undefined).code, 'HTTP_500')
   assert.equal(custom({ errorClass: 'throttled', code: 'a b', delayMs: 5 }).delayMs, 5)
@@ -175,7 +268,13 @@ test("a queue's own rules come first, and nonsense from them falls back with a w
     assert.equal(found.errorClass, 'transient')
     assert.match(found.why, /ignored/)
   }
-  const threw = classifyError(err({ status: 404 }), () => { throw new Error('bug') }, now)
+  const threw = classifyError(
+    err({ status: 404 }),
+    () => {
+      throw new Error('bug')
+    },
+    now,
+  )
   assert.equal(threw.errorClass, 'permanent')
   assert.match(threw.why, /classify threw and was ignored/)
 })
@@ -188,6 +287,7 @@ test('a failure that no rule knows says that its class is the default', () => {
 test('the printed table has no empty cell and no rule twice', () => {
   const keys = explainTable.map((rule) => `${rule.family} ${rule.match}`)
   assert.equal(new Set(keys).size, keys.length)
-  for (const rule of explainTable) assert.ok(rule.match && rule.why && rule.errorClass && rule.family)
+  for (const rule of explainTable)
+    assert.ok(rule.match && rule.why && rule.errorClass && rule.family)
   assert.equal(explainTable.at(-1)?.family, 'default')
 })

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, LookupFunction } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { hasCode, type Message } from 'millrace'
-import { type HttpTargetOptions, HttpStatusError, httpTarget } from 'millrace/http'
+import { HttpStatusError, type HttpTargetOptions, httpTarget } from 'millrace/http'
 import { classifyError } from '../../src/model/classify-error.ts'
 
 interface Received {
@@ -19,7 +19,10 @@ interface Receiver {
 }
 
 /** A real receiver on loopback, gone when the test ends. */
-async function receiver(t: TestContext, answer: (res: ServerResponse, req: IncomingMessage) => void): Promise<Receiver> {
+async function receiver(
+  t: TestContext,
+  answer: (res: ServerResponse, req: IncomingMessage) => void,
+): Promise<Receiver> {
   const received: Received[] = []
   const server = createServer((req, res) => {
     const chunks: Buffer[] = []
@@ -39,7 +42,13 @@ async function receiver(t: TestContext, answer: (res: ServerResponse, req: Incom
 }
 
 const message = (over: Partial<Message<unknown>> = {}): Message<unknown> => ({
-  id: 'm-1', payload: { a: 1 }, idempotencyKey: 'key-1', attempt: 2, headers: {}, sentAt: 0, ...over,
+  id: 'm-1',
+  payload: { a: 1 },
+  idempotencyKey: 'key-1',
+  attempt: 2,
+  headers: {},
+  sentAt: 0,
+  ...over,
 })
 
 interface RunOptions extends HttpTargetOptions<unknown> {
@@ -70,7 +79,9 @@ test('the receiver gets payload, key, trace and the number of the attempt', asyn
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await run(t, `${url}/hook?x=1`, {
     headers: { 'X-Own': 'yes' },
-    message: message({ headers: { traceparent, tracestate: 'a=1', baggage: 'b=2', private: 'no' } }),
+    message: message({
+      headers: { traceparent, tracestate: 'a=1', baggage: 'b=2', private: 'no' },
+    }),
   })
   const [{ req, body }] = received as [Received]
   assert.equal(`${req.method} ${req.url} ${body}`, 'POST /hook?x=1 {"a":1}')
@@ -79,7 +90,10 @@ test('the receiver gets payload, key, trace and the number of the attempt', asyn
   assert.equal(req.headers['millrace-message-id'], 'm-1')
   assert.equal(req.headers['millrace-attempt'], '2')
   assert.equal(req.headers.traceparent, traceparent)
-  assert.equal(`${req.headers.tracestate} ${req.headers.baggage} ${req.headers['x-own']}`, 'a=1 b=2 yes')
+  assert.equal(
+    `${req.headers.tracestate} ${req.headers.baggage} ${req.headers['x-own']}`,
+    'a=1 b=2 yes',
+  )
   assert.equal(req.headers.private, undefined)
   assert.equal(req.headers['webhook-signature'], undefined)
 })
@@ -96,7 +110,10 @@ test('url, body and headers may depend on the message, and a key of any characte
   const sent = { ...message({ idempotencyKey: 'schlüssel' }), payload: { path: 'p' } }
   await target(sent, { signal: new AbortController().signal })
   const [{ req, body }] = received as [Received]
-  assert.equal(`${req.method} ${req.url} ${body} ${req.headers['content-type']}`, 'PUT /p plain text/plain')
+  assert.equal(
+    `${req.method} ${req.url} ${body} ${req.headers['content-type']}`,
+    'PUT /p plain text/plain',
+  )
   assert.equal(req.headers['idempotency-key'], 'schl%C3%BCssel')
   assert.equal(req.headers['x-id'], 'm-1')
 })
@@ -104,18 +121,29 @@ test('url, body and headers may depend on the message, and a key of any characte
 test('statuses have the classes that were decided', async (t) => {
   const soon = new Date(Date.now() + 3_600_000).toUTCString()
   const table: readonly (readonly [number, Record<string, string>, RegExp])[] = [
-    [200, {}, /^ok$/], [204, {}, /^ok$/], [299, {}, /^ok$/],
+    [200, {}, /^ok$/],
+    [204, {}, /^ok$/],
+    [299, {}, /^ok$/],
     [429, {}, /^throttled HTTP_429$/],
     [429, { 'retry-after': '7' }, /^throttled HTTP_429 7000$/],
-    [429, { 'retry-after': soon }, /^throttled HTTP_429 3(599|600)\d{3}$|^throttled HTTP_429 359\d{4}$/],
+    [
+      429,
+      { 'retry-after': soon },
+      /^throttled HTTP_429 3(599|600)\d{3}$|^throttled HTTP_429 359\d{4}$/,
+    ],
     [429, { 'retry-after': 'soon' }, /^throttled HTTP_429$/],
     [429, { 'ratelimit-reset': '30' }, /^throttled HTTP_429 30000$/],
     [503, { 'retry-after': '7' }, /^throttled HTTP_503 7000$/],
     [503, {}, /^transient HTTP_503$/],
-    [408, {}, /^transient HTTP_408$/], [425, {}, /^transient HTTP_425$/], [500, {}, /^transient HTTP_500$/],
+    [408, {}, /^transient HTTP_408$/],
+    [425, {}, /^transient HTTP_425$/],
+    [500, {}, /^transient HTTP_500$/],
     [502, {}, /^transient HTTP_502$/],
-    [400, {}, /^permanent HTTP_400$/], [404, {}, /^permanent HTTP_404$/], [410, {}, /^permanent HTTP_410$/],
-    [301, { location: '/' }, /^permanent HTTP_301$/], [304, {}, /^permanent HTTP_304$/],
+    [400, {}, /^permanent HTTP_400$/],
+    [404, {}, /^permanent HTTP_404$/],
+    [410, {}, /^permanent HTTP_410$/],
+    [301, { location: '/' }, /^permanent HTTP_301$/],
+    [304, {}, /^permanent HTTP_304$/],
     [307, { location: '/' }, /^permanent HTTP_307$/],
   ]
   let at = 0
@@ -131,9 +159,14 @@ test('statuses have the classes that were decided', async (t) => {
 })
 
 test('a failure names the target without its query, and the answer without its secrets', async (t) => {
-  const { url } = await receiver(t, (res) => res.writeHead(400).end('{"token":"s3cr3t","why":"no\u0000pe"}'))
+  const { url } = await receiver(t, (res) =>
+    res.writeHead(400).end('{"token":"s3cr3t","why":"no\u0000pe"}'),
+  )
   await assert.rejects(run(t, `${url}/in?key=s3cr3t`), (error: Error) => {
-    assert.equal(error.message, `POST ${url}/in answered 400: {"token":[redacted],"why":"no\u2400pe"}`)
+    assert.equal(
+      error.message,
+      `POST ${url}/in answered 400: {"token":[redacted],"why":"no\u2400pe"}`,
+    )
     assert.ok(error.cause instanceof HttpStatusError && error.cause.status === 400)
     return hasCode(error, 'MILLRACE_PERMANENT')
   })
@@ -152,7 +185,10 @@ test('a large answer is not read to its end, and its beginning is kept', async (
     }
     more()
   })
-  await assert.rejects(run(t, url), (error: Error) => error.message.length < 1_200 && /answered 500: x{900}/.test(error.message))
+  await assert.rejects(
+    run(t, url),
+    (error: Error) => error.message.length < 1_200 && /answered 500: x{900}/.test(error.message),
+  )
   assert.ok(written < 50_000_000, String(written))
 })
 
@@ -181,7 +217,10 @@ test('network failures are transient and say where', async (t) => {
   assert.equal(await outcome(t, url), 'transient ECONNRESET')
   server.close()
   server.closeAllConnections()
-  await assert.rejects(run(t, `${url}/x`), /^Error: POST http:\/\/127\.0\.0\.1:\d+\/x failed: .*ECONNREFUSED/)
+  await assert.rejects(
+    run(t, `${url}/x`),
+    /^Error: POST http:\/\/127\.0\.0\.1:\d+\/x failed: .*ECONNREFUSED/,
+  )
   assert.equal(await outcome(t, url), 'transient ECONNREFUSED')
 })
 
@@ -199,14 +238,30 @@ test('connections are used again', async (t) => {
 
 test('private addresses are refused before anything is sent, however they are written', async (t) => {
   const { port, received } = await receiver(t, (res) => res.end())
-  const hosts = ['127.0.0.1', 'localhost', '127.1', '2130706433', '0x7f000001', '[::1]', '[::ffff:127.0.0.1]', '0.0.0.0', '[::]']
+  const hosts = [
+    '127.0.0.1',
+    'localhost',
+    '127.1',
+    '2130706433',
+    '0x7f000001',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '0.0.0.0',
+    '[::]',
+  ]
   for (const host of hosts) {
     const found = await outcome(t, `http://${host}:${port}/`, { allowPrivateAddresses: false })
     assert.equal(found, 'permanent MILLRACE_ADDRESS_REFUSED', host)
   }
-  assert.equal(await outcome(t, `http://127.0.0.1:${port}/`, { allowPrivateAddresses: ['10.0.0.0/8'] }), 'permanent MILLRACE_ADDRESS_REFUSED')
+  assert.equal(
+    await outcome(t, `http://127.0.0.1:${port}/`, { allowPrivateAddresses: ['10.0.0.0/8'] }),
+    'permanent MILLRACE_ADDRESS_REFUSED',
+  )
   assert.equal(received.length, 0)
-  assert.equal(await outcome(t, `http://127.0.0.1:${port}/`, { allowPrivateAddresses: ['127.0.0.1'] }), 'ok')
+  assert.equal(
+    await outcome(t, `http://127.0.0.1:${port}/`, { allowPrivateAddresses: ['127.0.0.1'] }),
+    'ok',
+  )
 })
 
 /** Answers one address after the other, as a hostile name server does. */
@@ -246,7 +301,10 @@ test('redirects are followed only when asked for, with the same method, each add
   const other = await receiver(t, (res) => res.end())
   const { url, received } = await receiver(t, (res, req) => {
     const to: Record<string, string> = {
-      '/307': `${other.url}/final`, '/308': '/307', '/302': `${other.url}/final`, '/loop': '/loop',
+      '/307': `${other.url}/final`,
+      '/308': '/307',
+      '/302': `${other.url}/final`,
+      '/loop': '/loop',
       '/inside': `http://localhost:${other.port}/`,
     }
     const location = to[req.url ?? '']
@@ -256,11 +314,18 @@ test('redirects are followed only when asked for, with the same method, each add
   const follow = { redirects: 'follow', headers: { authorization: 'Bearer x' } } as const
   assert.equal(await outcome(t, `${url}/308`, follow), 'ok')
   const [{ req, body }] = other.received as [Received]
-  assert.equal(`${req.method} ${req.url} ${body} ${req.headers.authorization}`, 'POST /final {"a":1} undefined')
+  assert.equal(
+    `${req.method} ${req.url} ${body} ${req.headers.authorization}`,
+    'POST /final {"a":1} undefined',
+  )
   assert.equal(received.at(-1)?.req.headers.authorization, 'Bearer x')
   assert.equal(await outcome(t, `${url}/302`, follow), 'permanent HTTP_302')
   assert.equal(await outcome(t, `${url}/loop`, follow), 'permanent HTTP_307')
-  const inside = { ...follow, allowPrivateAddresses: ['127.0.0.1'], lookup: rebinding(['127.0.0.2']) }
+  const inside = {
+    ...follow,
+    allowPrivateAddresses: ['127.0.0.1'],
+    lookup: rebinding(['127.0.0.2']),
+  }
   assert.equal(await outcome(t, `${url}/inside`, inside), 'permanent MILLRACE_ADDRESS_REFUSED')
   assert.equal(other.received.length, 1)
 })
@@ -277,7 +342,15 @@ test('a signed request can be verified by its receiver', async (t) => {
 
 test('options that cannot work are refused at once', () => {
   const bad: readonly HttpTargetOptions<unknown>[] = [
-    { timeoutMs: 0 }, { timeoutMs: Number.NaN }, { maxSockets: 0 }, { secret: 'short' }, { allowPrivateAddresses: ['10.0.0.0/99'] },
+    { timeoutMs: 0 },
+    { timeoutMs: Number.NaN },
+    { maxSockets: 0 },
+    { secret: 'short' },
+    { allowPrivateAddresses: ['10.0.0.0/99'] },
   ]
-  for (const options of bad) assert.throws(() => httpTarget('http://a.test', options), (e) => hasCode(e, 'MILLRACE_INVALID_OPTIONS'))
+  for (const options of bad)
+    assert.throws(
+      () => httpTarget('http://a.test', options),
+      (e) => hasCode(e, 'MILLRACE_INVALID_OPTIONS'),
+    )
 })
