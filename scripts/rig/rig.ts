@@ -1,5 +1,5 @@
 import { type BackendReport, type Started, unavailable } from './backend.ts'
-import { startPgBouncer, PGBOUNCER_COMMAND } from './pgbouncer.ts'
+import { PGBOUNCER_COMMAND, startPgBouncer } from './pgbouncer.ts'
 import { INSTALL_COMMAND } from './postgres-binaries.ts'
 import { answers, startPostgres } from './postgres-server.ts'
 import { sweep } from './private-folder.ts'

@@ -1,0 +1,60 @@
+import type { PgExecutor, Row, TransactionAdapter } from './executor.ts'
+import { plainRows, plainTypes } from './pg-rows.ts'
+import {
+  isPgClient,
+  isPostgresJsTransaction,
+  type PgClientLike,
+  type PostgresJsTransaction,
+} from './pg-shapes.ts'
+
+/**
+ * How to run our statements in a transaction of the user's, recognised by shape: a node-postgres Client or PoolClient, the
+ * `sql` of a postgres.js transaction, or `{ execute(sql, params) }`. Undefined for everything else.
+ */
+export function pgExecutor(tx: unknown): PgExecutor | undefined {
+  if (isPgClient(tx)) return clientExecutor(tx)
+  if (isPostgresJsTransaction(tx)) return postgresJsExecutor(tx)
+  if (isAdapter(tx)) return adapterExecutor(tx)
+  return undefined
+}
+
+export function clientExecutor(client: PgClientLike): PgExecutor {
+  return { execute: (sql, params) => queryClient(client, sql, params) }
+}
+
+/** No name, so that no prepared statement is left on a connection that a pooler hands to others. */
+export async function queryClient(
+  client: PgClientLike,
+  sql: string,
+  params: readonly unknown[],
+): Promise<readonly Row[]> {
+  const { rows } = await client.query({ text: sql, values: [...params], types: plainTypes })
+  return rows as readonly Row[]
+}
+
+export function postgresJsExecutor(tx: PostgresJsTransaction): PgExecutor {
+  return {
+    execute: async (sql, params) => plainRows(await tx.unsafe(sql, params, { prepare: false })),
+  }
+}
+
+function adapterExecutor(adapter: TransactionAdapter): PgExecutor {
+  return {
+    execute: async (sql, params) => {
+      const answer: unknown = await adapter.execute(sql, params)
+      return plainRows(hasRows(answer) ? answer.rows : answer)
+    },
+  }
+}
+
+/** Some clients answer `{ rows }`, which is easily passed on as it is. */
+function hasRows(answer: unknown): answer is { readonly rows: unknown } {
+  return typeof answer === 'object' && answer !== null && !Array.isArray(answer) && 'rows' in answer
+}
+
+/** Clients with an `execute` of another meaning have a `query`, `select` or `prepare` beside it. */
+function isAdapter(tx: unknown): tx is TransactionAdapter {
+  if (typeof tx !== 'object' || tx === null || !('execute' in tx)) return false
+  const isOther = 'query' in tx || 'select' in tx || 'prepare' in tx
+  return typeof tx.execute === 'function' && !isOther
+}

@@ -1,0 +1,61 @@
+import type { Clock } from '../model/clock.ts'
+import { MillraceError } from '../model/errors.ts'
+
+/** How long one call to the server may take, connecting included, unless said otherwise. */
+export const CALL_TIMEOUT_MS = 30_000
+
+export interface Limit {
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** Called when time is up or the call was ended, to free what the call holds. */
+  readonly abandon?: () => void
+  /** Ends the call at once, with the signal's reason. */
+  readonly ended?: AbortSignal | undefined
+}
+
+/**
+ * Waits for a call no longer than its limit. A connection can die without a word (a firewall, a frozen server), and no
+ * client notices that while it waits for an answer.
+ */
+export function limited<T>(
+  call: PromiseLike<T>,
+  { clock, timeoutMs, abandon, ended }: Limit,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (error: unknown): void => {
+      release()
+      reject(error)
+      abandon?.()
+    }
+    const onEnd = (): void => giveUp(ended?.reason)
+    const cancel = clock.after(timeoutMs, () => giveUp(noAnswer(timeoutMs)))
+    const release = (): void => {
+      cancel()
+      ended?.removeEventListener('abort', onEnd)
+    }
+    call.then(
+      (value) => {
+        release()
+        resolve(value)
+      },
+      (error: unknown) => {
+        release()
+        reject(error)
+      },
+    )
+    if (ended?.aborted) onEnd()
+    else ended?.addEventListener('abort', onEnd, { once: true })
+  })
+}
+
+function noAnswer(timeoutMs: number): MillraceError {
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    `postgres did not answer within ${timeoutMs} ms; the connection was dropped, check the server and the network`,
+    { retryable: true, fields: { timeoutMs } },
+  )
+}
+
+export function closedError(): MillraceError {
+  return new MillraceError('MILLRACE_CLOSED', 'the connection to postgres is closed; connect again')
+}

@@ -1,0 +1,54 @@
+import { postgresJsExecutor } from './pg-executor.ts'
+import { beforeStatement } from './pg-fault.ts'
+import { CALL_TIMEOUT_MS, closedError, limited } from './pg-limit.ts'
+import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
+import type { PostgresJsLike, PostgresJsTransaction } from './pg-shapes.ts'
+
+const ISOLATION = 'isolation level read committed read write'
+
+/**
+ * A pool on the user's `sql`. postgres.js cannot give up one connection, so a call that took too long is only no longer
+ * waited for; its own `connect_timeout` and `keep_alive` end dead connections.
+ */
+export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgPool {
+  const { clock, timeoutMs: defaultMs = CALL_TIMEOUT_MS } = options
+  const closing = new AbortController()
+  const plain = postgresJsExecutor(sql as unknown as PostgresJsTransaction)
+
+  const check = ({ signal }: PgCallOptions): void => {
+    try {
+      signal?.throwIfAborted()
+      closing.signal.throwIfAborted()
+    } catch (error) {
+      throw beforeStatement(error)
+    }
+  }
+  const within = <T>(call: Promise<T>, timeoutMs = defaultMs): Promise<T> =>
+    limited(call, { clock, timeoutMs, ended: closing.signal })
+
+  return {
+    query: async (text, params, call = {}) => {
+      check(call)
+      return await within(plain.execute(text, params), call.timeoutMs)
+    },
+    begin: async <T>(run: PgWork<T>, call: PgCallOptions = {}): Promise<T> => {
+      check(call)
+      let value: { readonly of: T } | undefined
+      await sql.begin(ISOLATION, async (tx: PostgresJsTransaction) => {
+        const inner = postgresJsExecutor(tx)
+        const execute = (text: string, params: readonly unknown[]) =>
+          within(inner.execute(text, params), call.timeoutMs)
+        value = { of: await run({ execute }, tx) }
+      })
+      if (value === undefined) throw closedError()
+      return value.of
+    },
+    listen: async (channel, ear) => {
+      const { unlisten } = await within(sql.listen(channel, ear.hear))
+      return { ping: async () => {}, close: () => void unlisten().catch(() => {}) }
+    },
+    close: async () => {
+      if (!closing.signal.aborted) closing.abort(closedError())
+    },
+  }
+}

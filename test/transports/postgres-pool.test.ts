@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import postgresJs from 'postgres'
+import { systemClock } from '../../src/model/clock.ts'
+import { hasCode } from '../../src/model/errors.ts'
+import type { Row } from '../../src/sql/executor.ts'
+import { bytesArray, numberArray, textArray } from '../../src/sql/pg-array.ts'
+import { pgExecutor } from '../../src/sql/pg-executor.ts'
+import { pgFault } from '../../src/sql/pg-fault.ts'
+import {
+  migratePg,
+  type PgSchema,
+  pgDatabaseId,
+  printMigrations,
+} from '../../src/sql/pg-migrate.ts'
+import { addressProblem, type PgAddress, pgPool } from '../../src/sql/pg-open.ts'
+import type { PgPool } from '../../src/sql/pg-pool.ts'
+import {
+  dropSchema,
+  freshSchema,
+  jsPool,
+  NO_SERVER,
+  nodePool,
+  pgBouncer,
+  postgresServers,
+} from './postgres-servers.ts'
+
+const clock = systemClock()
+const servers = [...postgresServers(), ...[pgBouncer()].filter((one) => one !== undefined)]
+if (servers.length === 0) test('postgres pools', { skip: NO_SERVER }, () => {})
+
+interface Subject {
+  readonly address: PgAddress
+  end(): Promise<unknown>
+}
+
+const clients: Readonly<Record<string, (url: string) => Subject>> = {
+  'an address': (url) => ({ address: { url }, end: async () => {} }),
+  'a pool of pg': (url) => {
+    const pool = nodePool(url)
+    return { address: { pool }, end: () => pool.end() }
+  },
+  'a sql of postgres.js': (url) => {
+    const sql = jsPool(url)
+    return { address: { pool: sql }, end: () => sql.end() }
+  },
+  'a sql of postgres.js that renames columns': (url) => {
+    const sql = postgresJs(url, { max: 3, transform: postgresJs.camel, onnotice: () => {} })
+    return { address: { pool: sql }, end: () => sql.end() }
+  },
+}
+
+const ECHO = `
+SELECT a.text_value, a.bytes_value, a.int_value::float8 AS int_value, $4::text AS json_text, $5::boolean AS flag,
+  $6::text AS nothing
+FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS a (text_value, bytes_value, int_value)`
+
+function component(count: number, compatibleFrom?: number): PgSchema {
+  const tables = Array.from({ length: count }, (_, at) => ({
+    statements: [`CREATE TABLE {schema}.step_${at} (n integer)`],
+    ...(compatibleFrom === undefined ? {} : { compatibleFrom }),
+  }))
+  return { component: 'queue', migrations: tables }
+}
+
+for (const { name, url, pooled } of servers) {
+  for (const [client, open] of Object.entries(clients)) {
+    const check = (title: string, run: (pool: PgPool) => Promise<void>): void => {
+      test(`${name}, ${client}: ${title}`, async () => {
+        const { address, end } = open(url)
+        const pool = await pgPool(address, { clock })
+        try {
+          await run(pool)
+        } finally {
+          await pool.close()
+          await end()
+        }
+      })
+    }
+
+    check('arrays, bytes, numbers and JSON texts travel as they are', async (pool) => {
+      const texts = ['a"b', 'c\\d', '', 'NULL', '{x,y}', 'ä\n€😀', ' ']
+      const bytes = texts.map((text) => Buffer.from(text))
+      const params = [
+        textArray(texts),
+        bytesArray(bytes),
+        numberArray(texts.map((_, at) => 2 ** 40 + at)),
+        '{"a":[1,"x"]}',
+        true,
+        null,
+      ]
+      const rows = await pool.query(ECHO, params)
+      assert.deepEqual(
+        rows.map((row) => row.text_value),
+        texts,
+      )
+      rows.forEach((row, at) => {
+        assert.deepEqual(Buffer.from(row.bytes_value as Uint8Array), bytes[at])
+        assert.equal(row.int_value, 2 ** 40 + at)
+        assert.equal(row.json_text, '{"a":[1,"x"]}')
+        assert.equal(row.flag, true)
+        assert.equal(row.nothing, null)
+      })
+    })
+
+    check('a transaction commits or leaves nothing, and hands out its client', async (pool) => {
+      const schema = freshSchema()
+      await migratePg(pool, schema, component(1), 'auto')
+      const table = `"${schema.replaceAll('"', '""')}".step_0`
+      const count = async (): Promise<number> =>
+        Number((await pool.query(`SELECT count(*)::int4 AS n FROM ${table}`, []))[0]?.n)
+      const failed = pool.begin(async (executor) => {
+        await executor.execute(`INSERT INTO ${table} VALUES (1)`, [])
+        throw new Error('no')
+      })
+      await assert.rejects(failed, /no/)
+      assert.equal(await count(), 0)
+      const answer = await pool.begin(async (_, tx) => {
+        const same = pgExecutor(tx)
+        assert.ok(same)
+        await same.execute(`INSERT INTO ${table} VALUES (1)`, [])
+        return 7
+      })
+      assert.equal(answer, 7)
+      assert.equal(await count(), 1)
+      await dropSchema(url, schema)
+    })
+
+    check('a statement that was refused is no fault of the connection', async (pool) => {
+      const error = await pool.query('SELECT 1/0', []).catch((cause: unknown) => cause)
+      assert.deepEqual(
+        { ...pgFault(error), cause: undefined },
+        { code: 'invalid', retryable: false, outcome: 'notApplied', cause: undefined },
+      )
+      const [row] = await pool.query('SELECT 1 AS one', [])
+      assert.equal(row?.one, 1)
+    })
+
+    check('migrations go forward, are checked, and refuse what is newer', async (pool) => {
+      const schema = freshSchema()
+      const outdated = migratePg(pool, schema, component(1), 'check')
+      await assert.rejects(outdated, /version 0, this millrace needs 1.*millrace migrate/)
+      await migratePg(pool, schema, component(1), 'auto')
+      const id = await pgDatabaseId({ execute: pool.query }, schema)
+      assert.match(String(id), /^postgres:[0-9a-f-]{36}@\d+$/)
+      await migratePg(pool, schema, component(3), 'auto')
+      await migratePg(pool, schema, component(3), 'check')
+      assert.equal(await pgDatabaseId({ execute: pool.query }, schema), id)
+      const newer = migratePg(pool, schema, component(2), 'auto')
+      await assert.rejects(newer, (error) => hasCode(error, 'MILLRACE_SCHEMA_TOO_NEW'))
+      await migratePg(pool, schema, component(4, 2), 'auto')
+      await migratePg(pool, schema, component(2), 'check')
+      await dropSchema(url, schema)
+    })
+  }
+
+  test(`${name}: twenty instances migrate at once, and one set of tables is there`, async () => {
+    const pools = Array.from({ length: 20 }, () => nodePool(url, 1))
+    const schema = freshSchema()
+    const adapted = await Promise.all(pools.map((pool) => pgPool({ pool }, { clock })))
+    await Promise.all(adapted.map((pool) => migratePg(pool, schema, component(3), 'auto')))
+    const [first] = adapted
+    const ids = await Promise.all(
+      adapted.map((pool) => pgDatabaseId({ execute: pool.query }, schema)),
+    )
+    assert.equal(new Set(ids).size, 1)
+    const locks: readonly Row[] =
+      (await first?.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'", [])) ?? []
+    assert.equal(locks.length, 0)
+    await Promise.all(pools.map((pool) => pool.end()))
+    await dropSchema(url, schema)
+  })
+
+  if (pooled) continue
+
+  test(`${name}: printed migrations make the same schema`, async () => {
+    const pool = nodePool(url)
+    const schema = freshSchema()
+    await pool.query(printMigrations(schema, component(2)))
+    const adapted = await pgPool({ pool }, { clock })
+    await migratePg(adapted, schema, component(2), 'check')
+    await pool.end()
+    await dropSchema(url, schema)
+  })
+
+  test(`${name}: connections that the server ends are replaced, and no event ends the process`, async () => {
+    const pool = await pgPool({ url }, { clock })
+    const pids = await Promise.all(
+      Array.from({ length: 3 }, () =>
+        pool.query('SELECT pg_backend_pid() AS pid, pg_sleep(0.05)::text', []),
+      ),
+    )
+    const other = nodePool(url)
+    for (const [row] of pids) await other.query('SELECT pg_terminate_backend($1::int4)', [row?.pid])
+    const answers = await Promise.allSettled(pids.map(() => pool.query('SELECT 1', [])))
+    for (const answer of answers) {
+      if (answer.status === 'rejected') assert.equal(pgFault(answer.reason).code, 'unavailable')
+    }
+    for (const _ of pids) await pool.query('SELECT 1', [])
+    await other.end()
+    await pool.close()
+  })
+
+  test(`${name}: a call has an end, also when the server says nothing`, async () => {
+    const pool = await pgPool({ url }, { clock, timeoutMs: 200 })
+    const error = await pool.query('SELECT pg_sleep(60)', []).catch((cause: unknown) => cause)
+    assert.equal(hasCode(error, 'MILLRACE_UNAVAILABLE'), true)
+    assert.equal(pgFault(error).outcome, 'unknown')
+    await pool.query('SELECT 1', [])
+    const waiting = assert.rejects(
+      pool.query('SELECT pg_sleep(60)', [], { timeoutMs: 60_000 }),
+      (cause) => hasCode(cause, 'MILLRACE_CLOSED'),
+    )
+    await pool.close()
+    await waiting
+    await assert.rejects(pool.query('SELECT 1', []), (cause) => hasCode(cause, 'MILLRACE_CLOSED'))
+  })
+
+  test(`${name}: a server that is not there is unavailable, and nothing was applied`, async () => {
+    const pool = await pgPool({ url: 'postgres://postgres@127.0.0.1:1/postgres' }, { clock })
+    const error = await pool.query('SELECT 1', []).catch((cause: unknown) => cause)
+    assert.equal(pgFault(error).code, 'unavailable')
+    assert.equal(pgFault(error).outcome, 'notApplied')
+    await pool.close()
+  })
+}
+
+test('addresses are checked before anybody connects', () => {
+  assert.match(String(addressProblem({})), /either url or pool/)
+  assert.match(String(addressProblem({ url: 'localhost' })), /postgres:\/\//)
+  assert.match(String(addressProblem({ pool: {} })), /node-postgres.*postgres\.js/)
+})
+
+test('what is no transaction of a Postgres client is not taken for one', () => {
+  const strangers = [
+    undefined,
+    null,
+    1,
+    'tx',
+    {},
+    () => {},
+    { execute: 1 },
+    { query() {}, execute() {} },
+  ]
+  for (const stranger of strangers) assert.equal(pgExecutor(stranger), undefined)
+})

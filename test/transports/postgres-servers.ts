@@ -1,0 +1,53 @@
+import pg from 'pg'
+import postgresJs from 'postgres'
+
+export interface TestServer {
+  readonly name: string
+  readonly url: string
+  /** Behind a pooler in transaction mode: nothing that lives in a session works. */
+  readonly pooled: boolean
+}
+
+/** What `scripts/rig` started, or the environment names. */
+export function postgresServers(): readonly TestServer[] {
+  const { env } = process
+  const known = [
+    ['postgres 18', env.MILLRACE_TEST_POSTGRES_18_URL],
+    ['postgres 13', env.MILLRACE_TEST_POSTGRES_13_URL],
+    ['postgres', env.MILLRACE_TEST_POSTGRES_URL],
+  ] as const
+  return known.flatMap(([name, url]) => (url === undefined ? [] : [{ name, url, pooled: false }]))
+}
+
+export function pgBouncer(): TestServer | undefined {
+  const url = process.env.MILLRACE_TEST_PGBOUNCER_URL
+  return url === undefined ? undefined : { name: 'pgbouncer', url, pooled: true }
+}
+
+/** For `{ skip }` of node:test, so that a missing server is seen. */
+export const NO_SERVER = 'no postgres: run through `npm test`, or `node scripts/rig/main.ts run …`'
+
+let made = 0
+
+/** A schema that nobody used before. */
+export function freshSchema(): string {
+  made += 1
+  return `t_${process.pid}_${made}_"x"`
+}
+
+export async function dropSchema(url: string, schema: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(`DROP SCHEMA IF EXISTS ${client.escapeIdentifier(schema)} CASCADE`)
+  await client.end()
+}
+
+export function nodePool(url: string, max = 10): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max })
+  pool.on('error', () => {})
+  return pool
+}
+
+export function jsPool(url: string, max = 10): postgresJs.Sql {
+  return postgresJs(url, { max, onnotice: () => {} })
+}
