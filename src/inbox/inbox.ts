@@ -11,6 +11,8 @@ export interface InboxConnector<Tx> {
 export interface InboxContext {
   readonly signal: AbortSignal
   readonly clock: Clock
+  /** 0 <= n < 1, for jitter and names. */
+  readonly random: () => number
   readonly logger: Logger
   readonly migrate: 'auto' | 'check'
   /** Longest time that a duplicate can be late, computed from the queues; a shorter `ttlMs` is refused. */

@@ -1,12 +1,23 @@
+import type { Clock } from '../model/clock.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
-import type { InboxContext } from '../inbox/inbox.ts'
+import type { Fault } from '../model/fault.ts'
+import type { Logger } from '../model/logger.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 
 /** A table in the user's database for messages that a relay takes to another system. */
 export interface OutboxConnector {
   readonly name: string
-  connect(context: Omit<InboxContext, 'neededTtlMs'>): Promise<Outbox>
+  connect(context: OutboxContext): Promise<Outbox>
+}
+
+export interface OutboxContext {
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  /** 0 <= n < 1, for jitter and names. */
+  readonly random: () => number
+  readonly logger: Logger
+  readonly migrate: 'auto' | 'check'
 }
 
 export interface Outbox {
@@ -15,12 +26,15 @@ export interface Outbox {
   /** Rows inside the caller's transaction; undefined when `tx` belongs elsewhere. Synchronous clients answer at once. */
   transaction(tx: unknown): MaybePromise<OutboxTransaction | undefined>
   /**
-   * Takes up to `max` unsent rows that no other relay holds, hands them to `publish`, and removes those it confirmed,
-   * in one transaction. Rows of one ordering key are handed over in commit order and by one relay at a time.
+   * Takes up to `max` unsent rows that no other relay holds, hands them to `publish`, and removes those it confirmed.
+   * Rows of one ordering key are handed over one after another, by one relay at a time; a failed one keeps the later
+   * ones of its key back. A row that failed is handed out again after a growing gap.
    */
   relay(max: number, publish: Publish): Promise<RelayPass>
   /** Unsent rows and the age of the oldest in ms. */
   lag(): Promise<{ readonly rows: number; readonly ageMs: number }>
+  /** Calls `listener` about when a transaction of this process that added rows commits; answers how to stop that. */
+  readonly onAdded?: (listener: () => void) => () => void
   close(): Promise<void>
 }
 
@@ -42,4 +56,14 @@ export type Publish = (rows: readonly OutboxRow[]) => Promise<readonly Sent[]>
 export interface RelayPass {
   readonly taken: number
   readonly published: number
+  readonly failed: readonly RelayFailure[]
+}
+
+export interface RelayFailure {
+  readonly queue: string
+  readonly messageId: string
+  /** How often the row was handed out, this time included. */
+  readonly tries: number
+  readonly retryInMs: number
+  readonly fault: Fault
 }

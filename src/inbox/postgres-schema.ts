@@ -1,0 +1,20 @@
+import type { PgSchema } from '../sql/pg-migrate.ts'
+
+/** Forward only: append, never edit what was released. */
+export const postgresInboxSchema: PgSchema = {
+  component: 'inbox',
+  migrations: [
+    {
+      statements: [
+        `CREATE TABLE {schema}.inbox (
+  queue text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  recorded_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  PRIMARY KEY (queue, key)
+)`,
+        'CREATE INDEX inbox_expires ON {schema}.inbox (expires_at)',
+      ],
+    },
+  ],
+}

@@ -1,0 +1,16 @@
+export type {
+  Outbox,
+  OutboxConnector,
+  OutboxContext,
+  OutboxRow,
+  OutboxTransaction,
+  Publish,
+  RelayFailure,
+  RelayPass,
+} from './outbox.ts'
+export { type PostgresOutboxOptions, postgresOutbox } from './postgres-outbox.ts'
+export {
+  type SqliteOutboxOptions,
+  type SqliteOutboxSettings,
+  sqliteOutbox,
+} from './sqlite-outbox.ts'

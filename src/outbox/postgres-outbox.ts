@@ -1,0 +1,114 @@
+import { OptionsError } from '../model/errors.ts'
+import type { PgExecutor } from '../sql/executor.ts'
+import { pgExecutor } from '../sql/pg-executor.ts'
+import { migratePg, pgDatabaseId } from '../sql/pg-migrate.ts'
+import { allInSchema, checkSchemaName } from '../sql/pg-name.ts'
+import { addressProblem, type PgAddress, pgPool } from '../sql/pg-open.ts'
+import type { PgPool } from '../sql/pg-pool.ts'
+import { listeners } from './listeners.ts'
+import type { Outbox, OutboxConnector, OutboxContext, OutboxTransaction } from './outbox.ts'
+import { addRows } from './postgres-add.ts'
+import { postgresRelay } from './postgres-relay.ts'
+import { postgresOutboxSchema } from './postgres-schema.ts'
+import { type PostgresOutboxStatements, postgresOutboxStatements } from './postgres-statements.ts'
+
+export type PostgresOutboxOptions = PgAddress & {
+  /** The schema that holds our tables. Default `millrace`. */
+  readonly schema?: string
+}
+
+/**
+ * Messages that are sent inside transactions of your Postgres database, for a transport that is somewhere else.
+ *
+ * @example
+ * const app = await createMillrace({ transport: sqlite({ file }), queues, outbox: postgresOutbox({ pool }) })
+ * const client = await pool.connect()
+ * await client.query('BEGIN')
+ * await app.send(queue, payload, { tx: client })
+ * await client.query('COMMIT')
+ * @throws MILLRACE_INVALID_OPTIONS
+ */
+export function postgresOutbox(options: PostgresOutboxOptions): OutboxConnector {
+  const { schema = 'millrace' } = options
+  const problem = addressProblem(options)
+  const problems = [
+    ...Object.keys(options)
+      .filter((key) => !KNOWN.includes(key))
+      .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
+    ...(problem === undefined ? [] : [problem]),
+  ]
+  if (problems.length > 0) throw new OptionsError('postgresOutbox', problems)
+  checkSchemaName(schema)
+  const address: PgAddress =
+    options.url === undefined ? { pool: options.pool } : { url: options.url }
+  return { name: NAME, connect: (context) => connect(address, schema, context) }
+}
+
+const NAME = 'postgres'
+const KNOWN: readonly string[] = ['url', 'pool', 'schema']
+
+async function connect(
+  address: PgAddress,
+  schema: string,
+  context: OutboxContext,
+): Promise<Outbox> {
+  const { clock, signal } = context
+  const pool = await pgPool(address, { clock })
+  try {
+    await migratePg(pool, schema, postgresOutboxSchema, context.migrate, { signal })
+    const reader: PgExecutor = { execute: (sql, params) => pool.query(sql, params, { signal }) }
+    const databaseId = await pgDatabaseId(reader, schema)
+    if (databaseId === undefined) throw new Error(`schema ${schema} is gone`)
+    return outbox(pool, schema, databaseId, context)
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
+}
+
+/** About as long as it takes until a transaction commits whose last act was to add. */
+const COMMIT_SOON_MS = 20
+
+function outbox(pool: PgPool, schema: string, databaseId: string, context: OutboxContext): Outbox {
+  const { clock, random } = context
+  const statements = allInSchema<PostgresOutboxStatements>(postgresOutboxStatements, schema)
+  const { onAdded, tell } = listeners()
+  const known = new WeakMap<object, Promise<string | undefined>>()
+
+  /** Asked once for each transaction object; a pooled client stays in its database. */
+  const databaseOf = (tx: unknown, executor: PgExecutor): Promise<string | undefined> => {
+    const isObject = (typeof tx === 'object' && tx !== null) || typeof tx === 'function'
+    const asked = (isObject && known.get(tx)) || pgDatabaseId(executor, schema)
+    if (isObject) {
+      known.set(tx, asked)
+      asked.catch(() => known.delete(tx))
+    }
+    return asked
+  }
+
+  const transaction = async (tx: unknown): Promise<OutboxTransaction | undefined> => {
+    const executor = pgExecutor(tx)
+    if (executor === undefined || (await databaseOf(tx, executor)) !== databaseId) return undefined
+    return {
+      synchronous: false,
+      add: async (queue, batch) => {
+        const sent = await addRows(executor, statements.ADD, queue, batch)
+        clock.after(COMMIT_SOON_MS, tell)
+        return sent
+      },
+    }
+  }
+
+  return {
+    name: NAME,
+    databaseId,
+    transaction,
+    relay: postgresRelay({ pool, statements, schema, random }),
+    lag: async () => {
+      const [row] = await pool.query(statements.LAG, [])
+      return { rows: Number(row?.n ?? 0), ageMs: Math.max(0, Number(row?.age_ms ?? 0)) }
+    },
+    onAdded,
+    close: () => pool.close(),
+  }
+}

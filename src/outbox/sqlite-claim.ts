@@ -1,0 +1,109 @@
+import type { SqliteHandle } from '../sql/executor.ts'
+import { asNumber, asRow, prepared } from '../sql/sqlite-handle.ts'
+import { relayGapMs } from './backoff.ts'
+import type { Handover } from './handover.ts'
+import type { RelayFailure } from './outbox.ts'
+import { type ClaimedRow, claimedRowOf, failureOf } from './row.ts'
+import {
+  CLAIM,
+  FAILED,
+  GIVE_BACK,
+  NEXT_HEAD,
+  OF_KEY,
+  REMOVE,
+  RENEW,
+  UNORDERED,
+} from './sqlite-statements.ts'
+
+/** How long a relay may be silent before others take its rows. Renewed every third while it publishes. */
+export const CLAIM_MS = 10_000
+
+/** Where the last look at ordering keys ended, so that no key is always the last. */
+export interface KeyCursor {
+  readonly queue: string
+  readonly key: string
+}
+
+export const firstKey: KeyCursor = { queue: '', key: '' }
+
+export interface Claims {
+  readonly rows: readonly ClaimedRow[]
+  readonly cursor: KeyCursor
+}
+
+/** Keys looked at in one pass. */
+const KEYS_MAX = 200
+
+/** Takes rows for one relay; inside a write transaction. Rows with a key get up to half, the others the rest. */
+export function claim(
+  handle: SqliteHandle,
+  now: number,
+  {
+    name,
+    max,
+    cursor,
+  }: { readonly name: string; readonly max: number; readonly cursor: KeyCursor },
+): Claims {
+  const ordered = ordersDue(handle, now, Math.ceil(max / 2), cursor)
+  const unordered = prepared(handle, UNORDERED)
+    .all(now, max - ordered.rows.length)
+    .map(asRow)
+  const rows = [...ordered.rows, ...unordered].map((row) =>
+    claimedRowOf({ ...row, waited_ms: now - asNumber(row.created_at) }),
+  )
+  for (const { seq, tries } of rows) {
+    // Should this relay die, the next try comes after the longer of the two.
+    const heldMs = Math.max(CLAIM_MS, relayGapMs(tries + 1, noJitter))
+    prepared(handle, CLAIM).run(name, now + heldMs, Number(seq))
+  }
+  return { rows, cursor: ordered.cursor }
+}
+
+const noJitter = (): number => 0
+
+type Rows = readonly Readonly<Record<string, unknown>>[]
+
+/** Only who finds the first row of a key due may take it and those that follow; a held one is not due. */
+function ordersDue(
+  handle: SqliteHandle,
+  now: number,
+  max: number,
+  from: KeyCursor,
+): { readonly rows: Rows; readonly cursor: KeyCursor } {
+  const rows: Rows[number][] = []
+  let cursor = from
+  for (let looked = 0; looked < KEYS_MAX && rows.length < max; looked++) {
+    const found = prepared(handle, NEXT_HEAD).get(cursor.queue, cursor.key)
+    if (found === undefined) return { rows, cursor: firstKey }
+    const head = asRow(found)
+    cursor = { queue: String(head.aggregatetype), key: String(head.ordering_key) }
+    if (asNumber(head.next_try_at) > now) continue
+    rows.push(
+      ...prepared(handle, OF_KEY)
+        .all(cursor.queue, cursor.key, max - rows.length)
+        .map(asRow),
+    )
+  }
+  return { rows, cursor }
+}
+
+export function renew(handle: SqliteHandle, now: number, name: string): void {
+  prepared(handle, RENEW).run(now + CLAIM_MS, name)
+}
+
+/** Writes down what became of the rows, as far as they are still held. */
+export function conclude(
+  handle: SqliteHandle,
+  now: number,
+  name: string,
+  { confirmed, failed, untouched }: Handover<ClaimedRow>,
+  random: () => number,
+): readonly RelayFailure[] {
+  for (const { seq } of confirmed) prepared(handle, REMOVE).run(Number(seq), name)
+  for (const { seq } of untouched) prepared(handle, GIVE_BACK).run(now, Number(seq), name)
+  return failed.map((one) => {
+    const gapMs = relayGapMs(one.row.tries + 1, random)
+    prepared(handle, FAILED).run(now + gapMs, Number(one.row.seq), name)
+    return failureOf(one, gapMs)
+  })
+}

@@ -1,0 +1,50 @@
+export const SAVEPOINT = 'SAVEPOINT millrace_outbox'
+export const RELEASE = 'RELEASE millrace_outbox'
+export const ROLLBACK_TO = 'ROLLBACK TO millrace_outbox'
+
+export const ADD = `
+INSERT INTO millrace_outbox (id, aggregatetype, aggregateid, type, created_at, next_try_at, idempotency_key,
+  ordering_key, priority, delay_ms, ready_at, remember, headers, payload)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (aggregatetype, id) DO NOTHING`
+
+export const HAS_ROWS = 'SELECT 1 FROM millrace_outbox LIMIT 1'
+
+/** Parameters: now, most rows. */
+export const UNORDERED = `
+SELECT * FROM millrace_outbox WHERE ordering_key IS NULL AND next_try_at <= ?
+ORDER BY next_try_at, seq LIMIT ?`
+
+/** The first row of the key after this one. Parameters: queue, key. */
+export const NEXT_HEAD = `
+SELECT aggregatetype, ordering_key, next_try_at FROM millrace_outbox
+WHERE ordering_key IS NOT NULL AND (aggregatetype, ordering_key) > (?, ?)
+ORDER BY aggregatetype, ordering_key, seq LIMIT 1`
+
+/** Parameters: queue, key, most rows. */
+export const OF_KEY = `
+SELECT * FROM millrace_outbox WHERE aggregatetype = ? AND ordering_key = ? ORDER BY seq LIMIT ?`
+
+/** Counted when it is taken, so that a relay that dies cannot forget to count. Parameters: claim, until, seq. */
+export const CLAIM =
+  'UPDATE millrace_outbox SET claimed_by = ?, next_try_at = ?, tries = tries + 1 WHERE seq = ?'
+
+/** Parameters: until, claim. */
+export const RENEW =
+  'UPDATE millrace_outbox SET next_try_at = max(next_try_at, ?) WHERE claimed_by = ?'
+
+/** Parameters: seq, claim. */
+export const REMOVE = 'DELETE FROM millrace_outbox WHERE seq = ? AND claimed_by = ?'
+
+/** Parameters: next try, seq, claim. */
+export const FAILED =
+  'UPDATE millrace_outbox SET claimed_by = NULL, next_try_at = ? WHERE seq = ? AND claimed_by = ?'
+
+/** It was not handed out after all. Parameters: now, seq, claim. */
+export const GIVE_BACK = `
+UPDATE millrace_outbox SET claimed_by = NULL, next_try_at = ?, tries = tries - 1
+WHERE seq = ? AND claimed_by = ?`
+
+export const LAG = `
+SELECT count(*) AS n, (SELECT created_at FROM millrace_outbox ORDER BY seq LIMIT 1) AS oldest
+FROM millrace_outbox`
