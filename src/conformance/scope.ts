@@ -20,11 +20,14 @@ export interface Scope {
   message(fields?: Partial<Envelope>): Envelope
   /** Sends and insists that each item was stored. */
   send(transport: Transport, queue: string, ...batch: readonly Envelope[]): Promise<void>
+  /** With a lease of a minute, so that a slow machine loses none by accident. */
   subscribe(
     transport: Transport,
     queue: string,
     options?: Partial<SubscribeOptions>,
   ): Promise<Subscription>
+  /** A subscription with the smallest lease, for tests that let it run out. */
+  subscribeShortly(transport: Transport, queue: string): Promise<Subscription>
   /** Asks once, `waitMs: 0`. */
   receive(subscription: Subscription, max?: number): Promise<readonly Delivery[]>
   /** Asks until `count` deliveries came or the deadline passed (then it fails). */
@@ -61,6 +64,7 @@ export interface ScopeOptions {
   readonly random: () => number
 }
 
+const LONG_LEASE_MS = 60_000
 const DEADLINE_MS = 10_000
 const STEP_MS = 10
 const real: Clock = systemClock()
@@ -89,6 +93,16 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
   const near = await connect()
   const far = await connect()
   const time = timing(harness)
+  const subscribe: Scope['subscribe'] = async (transport, queue, subscribeOptions) => {
+    const subscription = await transport.subscribe(queue, {
+      group: 'conformance',
+      leaseMs: LONG_LEASE_MS,
+      maxInFlight: 1_000,
+      ...subscribeOptions,
+    })
+    closers.push(() => subscription.close())
+    return subscription
+  }
   return {
     ...options,
     ...time,
@@ -104,16 +118,9 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
     message: (fields) => envelope(random, fields),
     send: sendAll,
     begin: () => begin(harness, closers),
-    async subscribe(transport, queue, subscribeOptions) {
-      const subscription = await transport.subscribe(queue, {
-        group: 'conformance',
-        leaseMs: harness.leaseMs,
-        maxInFlight: 1_000,
-        ...subscribeOptions,
-      })
-      closers.push(() => subscription.close())
-      return subscription
-    },
+    subscribe,
+    subscribeShortly: (transport, queue) =>
+      subscribe(transport, queue, { leaseMs: harness.leaseMs }),
   }
 }
 

@@ -14,6 +14,7 @@ export const ack: Family = {
         message,
         send,
         subscribe,
+        subscribeShortly,
         one,
         settle,
         leaseRunsOut,
@@ -21,7 +22,7 @@ export const ack: Family = {
       }) {
         const name = await queue()
         await send(near, name, message())
-        const subscription = await subscribe(near, name)
+        const subscription = await subscribeShortly(near, name)
         assertAllOk(await settle(subscription, acked(await one(subscription))))
         const elsewhere = await subscribe(far, name)
         assert.deepEqual(await receive(elsewhere), [])

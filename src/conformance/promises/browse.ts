@@ -90,6 +90,7 @@ export const browse: Family = {
         message,
         send,
         subscribe,
+        subscribeShortly,
         one,
         settle,
         receive,
@@ -98,7 +99,7 @@ export const browse: Family = {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
-        const subscription = await subscribe(near, name)
+        const subscription = await subscribeShortly(near, name)
         const delivery = await one(subscription)
         assert.equal(await present(far.browse).cancel(name, sent.id), true)
         const [renewed] = await present(subscription.renew)([delivery], 60_000)

@@ -11,7 +11,7 @@ const counted = ({ traits }: Subject): boolean => traits.countsCrashes
 /** A worker takes `count` messages and is never heard of again. */
 async function crashWith(scope: Scope, queue: string, count: number): Promise<void> {
   const doomed = await scope.connect()
-  await scope.take(await scope.subscribe(doomed, queue), count)
+  await scope.take(await scope.subscribeShortly(doomed, queue), count)
   await scope.vanish(doomed)
   await scope.leaseRunsOut()
 }

@@ -20,11 +20,21 @@ export const lease: Family = {
     {
       title: 'A message whose lease has run out comes back, to anybody.',
       when: leased,
-      async keep({ queue, near, far, message, send, subscribe, one, leaseRunsOut }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        subscribeShortly,
+        one,
+        leaseRunsOut,
+      }) {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
-        await one(await subscribe(near, name))
+        await one(await subscribeShortly(near, name))
         await leaseRunsOut()
         assert.equal((await one(await subscribe(far, name))).envelope.id, sent.id)
       },
@@ -32,10 +42,22 @@ export const lease: Family = {
     {
       title: 'A receive that waits is woken when a lease runs out.',
       when: leased,
-      async keep({ queue, near, far, message, send, subscribe, one, settles, never, harness }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        subscribeShortly,
+        one,
+        settles,
+        never,
+        harness,
+      }) {
         const name = await queue()
         await send(near, name, message())
-        await one(await subscribe(near, name))
+        await one(await subscribeShortly(near, name))
         const elsewhere = await subscribe(far, name)
         const waiting = elsewhere.receive({ max: 1, waitMs: 120_000, signal: never })
         const back = await settles('the message', waiting, harness.leaseMs + 10_000)
@@ -52,6 +74,7 @@ export const lease: Family = {
         message,
         send,
         subscribe,
+        subscribeShortly,
         take,
         leaseRunsOut,
         receive,
@@ -59,7 +82,7 @@ export const lease: Family = {
       }) {
         const name = await queue()
         await send(near, name, message(), message())
-        const subscription = await subscribe(near, name)
+        const subscription = await subscribeShortly(near, name)
         const [kept, left] = await take(subscription, 2)
         assert.ok(kept && left)
         assertAllOk(await present(subscription.renew)([kept], 120_000))
@@ -87,10 +110,21 @@ export const lease: Family = {
     {
       title: 'Renewing what another has taken answers lost, fires claim.lost and spoils no other.',
       when: leased,
-      async keep({ queue, near, far, message, send, subscribe, take, one, leaseRunsOut }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        subscribeShortly,
+        take,
+        one,
+        leaseRunsOut,
+      }) {
         const name = await queue()
         await send(near, name, message(), message())
-        const subscription = await subscribe(near, name)
+        const subscription = await subscribeShortly(near, name)
         const [mine, theirs] = await take(subscription, 2)
         assert.ok(mine && theirs)
         assertAllOk(await present(subscription.renew)([mine], 120_000))
@@ -113,6 +147,7 @@ export const lease: Family = {
         message,
         send,
         subscribe,
+        subscribeShortly,
         one,
         leaseRunsOut,
         settle,
@@ -120,7 +155,7 @@ export const lease: Family = {
       }) {
         const name = await queue()
         await send(near, name, message())
-        const zombie = await subscribe(near, name)
+        const zombie = await subscribeShortly(near, name)
         const late = await one(zombie)
         await leaseRunsOut()
         const heir = await subscribe(far, name, { leaseMs: 120_000 })
@@ -136,11 +171,22 @@ export const lease: Family = {
     {
       title: 'What a zombie settles late leaves no trace in the history and on the shelf.',
       when: (subject) => leased(subject) && subject.traits.keepsHistory,
-      async keep({ queue, near, far, message, send, subscribe, one, leaseRunsOut, settle }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        subscribeShortly,
+        one,
+        leaseRunsOut,
+        settle,
+      }) {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
-        const zombie = await subscribe(near, name)
+        const zombie = await subscribeShortly(near, name)
         const late = await one(zombie)
         await leaseRunsOut()
         const heir = await subscribe(far, name)
@@ -154,11 +200,22 @@ export const lease: Family = {
     {
       title: 'The fence grows with each handing out.',
       when: leased,
-      async keep({ queue, near, far, message, send, subscribe, one, settle, leaseRunsOut }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        subscribeShortly,
+        one,
+        settle,
+        leaseRunsOut,
+      }) {
         const name = await queue()
         await send(near, name, message())
         const here = await subscribe(near, name)
-        const there = await subscribe(far, name)
+        const there = await subscribeShortly(far, name)
         const first = await one(here)
         await settle(here, released(first, { counted: true }))
         const second = await one(there)

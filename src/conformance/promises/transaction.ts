@@ -110,6 +110,7 @@ export const transaction: Family = {
         send,
         begin,
         subscribe,
+        subscribeShortly,
         one,
         settle,
         leaseRunsOut,
@@ -117,7 +118,7 @@ export const transaction: Family = {
       }) {
         const name = await queue()
         await send(near, name, message())
-        const subscription = await subscribe(near, name)
+        const subscription = await subscribeShortly(near, name)
         const delivery = await one(subscription)
         const user = await begin()
         assertAllOk(await (await within(near, user.tx)).ack(name, [delivery]))
@@ -174,6 +175,7 @@ export const transaction: Family = {
         send,
         begin,
         subscribe,
+        subscribeShortly,
         one,
         leaseRunsOut,
         settles,
@@ -181,7 +183,7 @@ export const transaction: Family = {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
-        const delivery = await one(await subscribe(near, name))
+        const delivery = await one(await subscribeShortly(near, name))
         await leaseRunsOut()
         const user = await begin()
         const inside = await within(near, user.tx)
@@ -196,10 +198,22 @@ export const transaction: Family = {
       title:
         'An ack in a transaction of what another has taken answers lost, and the other keeps it.',
       when: leased,
-      async keep({ queue, near, far, message, send, begin, subscribe, one, leaseRunsOut, settle }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        begin,
+        subscribe,
+        subscribeShortly,
+        one,
+        leaseRunsOut,
+        settle,
+      }) {
         const name = await queue()
         await send(near, name, message())
-        const late = await one(await subscribe(near, name))
+        const late = await one(await subscribeShortly(near, name))
         await leaseRunsOut()
         const heir = await subscribe(far, name, { leaseMs: 60_000 })
         const theirs = await one(heir)

@@ -51,7 +51,7 @@ export const workloads: Family = {
     },
     {
       title:
-        'Nothing is lost and nothing acked twice when any call may fail, before it is done or after.',
+        'Nothing is lost and nothing acked twice when any call may fail, with or without effect.',
       keep: (scope) => judged(scope, { vanishes: 2, weaken: troubled(scope) }),
     },
   ],

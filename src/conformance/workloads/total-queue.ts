@@ -110,7 +110,7 @@ async function consume(run: Run): Promise<void> {
   while (!run.stop.aborted) {
     const connection = await scope.connect()
     const transport = run.plan.weaken(connection)
-    const subscription = await scope.subscribe(transport, run.queue)
+    const subscription = await scope.subscribeShortly(transport, run.queue)
     if (await vanished(run, transport, subscription)) await scope.vanish(connection)
   }
 }
