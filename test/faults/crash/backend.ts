@@ -1,0 +1,96 @@
+import { DatabaseSync } from 'node:sqlite'
+import { type App, type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
+import { postgresInbox, sqliteInbox } from 'millrace/inbox'
+import { sqlite } from 'millrace/sqlite'
+import type pg from 'pg'
+import { z } from 'zod'
+
+/** Where a campaign runs; travels to the child processes as JSON. */
+export type BackendSpec =
+  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'postgres'; readonly url: string; readonly schema: string }
+
+/** Short runs, so that the lease (handlerTimeoutMs + 5 s) and with it the recovery is as short as it gets. */
+export const victims = defineQueue({
+  name: 'victims',
+  owner: 'team-chaos',
+  payload: z.object({ key: z.string() }),
+  idempotencyKey: (payload) => payload.key,
+  handlerTimeoutMs: 200,
+  retry: { attempts: 20, baseMs: 50, maxMs: 200 },
+  capacity: 'unbounded',
+})
+
+export interface Stand {
+  readonly app: App<unknown>
+  /** Adds one row for the key inside the transaction: the effect that must happen once. */
+  readonly effect: (tx: unknown, key: string) => unknown
+  /** How often each key's effect is in the database. Read through a connection of its own. */
+  effects(): Promise<ReadonlyMap<string, number>>
+  close(): Promise<void>
+}
+
+export async function openStand(
+  spec: BackendSpec,
+  wrap: (connector: Connector) => Connector = (connector) => connector,
+): Promise<Stand> {
+  return spec.kind === 'sqlite' ? openSqlite(spec.file, wrap) : openPostgres(spec, wrap)
+}
+
+const common = { queues: [victims], logger: silentLogger }
+
+async function openSqlite(file: string, wrap: (connector: Connector) => Connector): Promise<Stand> {
+  const db = new DatabaseSync(file, { timeout: 10_000 })
+  db.exec('PRAGMA journal_mode = WAL')
+  db.exec('CREATE TABLE IF NOT EXISTS effects (key TEXT NOT NULL)')
+  const app = await createMillrace({
+    ...common,
+    transport: wrap(sqlite({ file })),
+    inbox: sqliteInbox({ db }),
+  })
+  return {
+    app: app as App<unknown>,
+    effect: (tx, key) =>
+      (tx as DatabaseSync).prepare('INSERT INTO effects (key) VALUES (?)').run(key),
+    effects: async () => {
+      const rows = db.prepare('SELECT key, count(*) AS n FROM effects GROUP BY key').all()
+      return new Map(rows.map((row) => [String(row['key']), Number(row['n'])]))
+    },
+    close: async () => {
+      await app.close({ timeoutMs: 0 })
+      db.close()
+    },
+  }
+}
+
+async function openPostgres(
+  spec: BackendSpec & { kind: 'postgres' },
+  wrap: (connector: Connector) => Connector,
+): Promise<Stand> {
+  const { Pool } = (await import('pg')).default
+  const { postgres } = await import('millrace/postgres')
+  const pool = new Pool({ connectionString: spec.url, max: 6 })
+  pool.on('error', () => undefined)
+  const { schema } = spec
+  const app = await createMillrace({
+    ...common,
+    transport: wrap(postgres({ pool, schema })),
+    inbox: postgresInbox({ pool, schema }),
+  })
+  await pool.query(`CREATE TABLE IF NOT EXISTS ${schema}.effects (key text NOT NULL)`)
+  return {
+    app: app as App<unknown>,
+    effect: (tx, key) =>
+      (tx as pg.PoolClient).query(`INSERT INTO ${schema}.effects (key) VALUES ($1)`, [key]),
+    effects: async () => {
+      const { rows } = await pool.query<{ key: string; n: string }>(
+        `SELECT key, count(*) AS n FROM ${schema}.effects GROUP BY key`,
+      )
+      return new Map(rows.map((row) => [row.key, Number(row.n)]))
+    },
+    close: async () => {
+      await app.close({ timeoutMs: 0 })
+      await pool.end()
+    },
+  }
+}

@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type KillPoint, killPoints, recorded } from './recorder.ts'
+
+export interface CampaignOptions {
+  readonly spec: BackendSpec
+  readonly recordFile: string
+  readonly kills: number
+  readonly messages: number
+  readonly seed: () => number
+  readonly deadlineMs: number
+}
+
+export interface CampaignReport {
+  readonly sent: ReadonlySet<string>
+  readonly kills: ReadonlyMap<KillPoint, number>
+  readonly effects: ReadonlyMap<string, number>
+  readonly starts: ReadonlyMap<string, number>
+  readonly dead: readonly string[]
+  readonly left: number
+}
+
+const WORKERS = 3
+
+/** Producers and workers as processes, killed at named points, until everything is handled or the deadline is over. */
+export async function campaign(options: CampaignOptions): Promise<CampaignReport> {
+  const { spec, recordFile } = options
+  const observer = await openStand(spec)
+  const children = new Set<ChildProcess>()
+  const run = (program: string, args: readonly string[]): ChildProcess => {
+    const child = spawn(
+      process.execPath,
+      [
+        '--conditions=millrace-source',
+        '--disable-warning=ExperimentalWarning',
+        fileURLToPath(new URL(program, import.meta.url)),
+        JSON.stringify(spec),
+        recordFile,
+        ...args,
+      ],
+      { stdio: ['ignore', 'inherit', 'inherit'] },
+    )
+    children.add(child)
+    child.once('exit', () => children.delete(child))
+    return child
+  }
+  try {
+    const deadline = Date.now() + options.deadlineMs
+    const producing = produce(run, options, deadline)
+    const working = Array.from({ length: WORKERS }, () => keepWorking(run, options, deadline))
+    await producing
+    const left = await settled(observer, options, deadline)
+    stopped.add(options)
+    for (const child of children) child.kill('SIGTERM')
+    await Promise.all(working)
+    return await report(observer, recordFile, left)
+  } finally {
+    stopped.add(options)
+    for (const child of children) child.kill('SIGKILL')
+    await observer.close()
+  }
+}
+
+/** Campaigns that are over: their workers are not started again. */
+const stopped = new WeakSet<CampaignOptions>()
+
+type Run = (program: string, args: readonly string[]) => ChildProcess
+
+/** One producer sends everything; it is killed twice on the way and started again with what was not confirmed. */
+async function produce(run: Run, options: CampaignOptions, deadline: number): Promise<void> {
+  for (let round = 0; Date.now() < deadline; round++) {
+    const confirmed = recorded(options.recordFile).filter((event) => event.what === 'sent').length
+    if (confirmed >= options.messages) return
+    const child = run('producer.ts', ['p', String(confirmed), String(options.messages)])
+    const exited = once(child, 'exit')
+    if (round < 2) {
+      const target = confirmed + Math.floor(options.messages / 4)
+      while (child.exitCode === null && child.signalCode === null) {
+        const now = recorded(options.recordFile).filter((event) => event.what === 'sent').length
+        if (now >= target) child.kill('SIGKILL')
+        await wait(20)
+      }
+    }
+    await exited
+  }
+}
+
+/** A worker process that is started again whenever it has killed itself, until the campaign has its kills. */
+async function keepWorking(run: Run, options: CampaignOptions, deadline: number): Promise<void> {
+  while (!stopped.has(options) && Date.now() < deadline) {
+    const killed = recorded(options.recordFile).filter((event) => event.what === 'killed').length
+    const at =
+      killed < options.kills ? killPoints[Math.floor(options.seed() * killPoints.length)] : 'never'
+    const child = run('worker.ts', [String(at), String(Math.floor(options.seed() * 6))])
+    await once(child, 'exit')
+  }
+}
+
+/** Waits until nothing is ready, scheduled or in flight any more; answers what is left at the deadline. */
+async function settled(
+  observer: Awaited<ReturnType<typeof openStand>>,
+  options: CampaignOptions,
+  deadline: number,
+): Promise<number> {
+  for (;;) {
+    const { depth, scheduled, inFlight } = await observer.app.admin.stats(victims)
+    const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0)
+    const killed = recorded(options.recordFile).filter((event) => event.what === 'killed').length
+    if (left === 0 || Date.now() > deadline) return left
+    if (killed < options.kills && left === 0) return left
+    await wait(100)
+  }
+}
+
+async function report(
+  observer: Awaited<ReturnType<typeof openStand>>,
+  recordFile: string,
+  left: number,
+): Promise<CampaignReport> {
+  const events = recorded(recordFile)
+  const kills = new Map<KillPoint, number>()
+  const starts = new Map<string, number>()
+  const sent = new Set<string>()
+  for (const event of events) {
+    if (event.what === 'killed') kills.set(event.at, (kills.get(event.at) ?? 0) + 1)
+    if (event.what === 'started') starts.set(event.key, (starts.get(event.key) ?? 0) + 1)
+    if (event.what === 'sent') sent.add(event.key)
+  }
+  const dead = await observer.app.admin.deadLetters.list(victims, { limit: 500 })
+  return {
+    sent,
+    kills,
+    starts,
+    effects: await observer.effects(),
+    dead: dead.items.map((letter) => letter.idempotencyKey),
+    left,
+  }
+}

@@ -1,0 +1,20 @@
+// Sends keys and records each one that was confirmed. Killed and started again by the campaign.
+import { type BackendSpec, openStand, victims } from './backend.ts'
+import { recorder } from './recorder.ts'
+
+const [spec, file, prefix, from, to] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+]
+const record = recorder(file)
+const stand = await openStand(JSON.parse(spec) as BackendSpec)
+for (let n = Number(from); n < Number(to); n++) {
+  const key = `${n % 2 === 0 ? 'tx' : 'plain'}-${prefix}-${n}`
+  // The key at send makes sending again after a kill store nothing new.
+  await stand.app.send(victims, { key }, { idempotencyKey: key })
+  record.note({ what: 'sent', key })
+}
+await stand.close()

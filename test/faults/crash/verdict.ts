@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { seeded } from '../../runtime/stage.ts'
+import type { BackendSpec } from './backend.ts'
+import { campaign } from './campaign.ts'
+import { killPoints } from './recorder.ts'
+
+const full = process.env['MILLRACE_DEPTH'] === 'full'
+const KILLS = full ? 120 : 20
+const MESSAGES = full ? 3_000 : 600
+const DEADLINE_MS = full ? 900_000 : 150_000
+
+/** Runs one campaign and judges it by what the recorder and the database say, not by our own counters. */
+export async function runCampaign(
+  t: TestContext,
+  spec: BackendSpec,
+  folder: string,
+): Promise<void> {
+  const seed = Number(process.env['MILLRACE_SEED'] ?? Math.floor(Math.random() * 1e9))
+  t.diagnostic(`seed ${seed}: MILLRACE_SEED=${seed} repeats the order of the kills`)
+  const report = await campaign({
+    spec,
+    recordFile: join(folder, 'record.ndjson'),
+    kills: KILLS,
+    messages: MESSAGES,
+    seed: seeded(seed),
+    deadlineMs: DEADLINE_MS,
+  })
+  const kills = [...report.kills.values()].reduce((sum, n) => sum + n, 0)
+  const duplicates = [...report.starts.values()].reduce((sum, n) => sum + n - 1, 0)
+  t.diagnostic(
+    `${kills} kills (${killPoints.map((at) => `${at}: ${report.kills.get(at) ?? 0}`).join(', ')}), ` +
+      `${report.sent.size} messages, ${duplicates} repeated runs`,
+  )
+  assert.ok(kills >= KILLS, `expected ${KILLS} kills, had ${kills}`)
+  assert.equal(report.left, 0, 'messages left when the time was over')
+  assert.ok(report.sent.size >= MESSAGES, `${report.sent.size} of ${MESSAGES} sent`)
+  const dead = new Set(report.dead)
+  const lost = [...report.sent].filter((key) => !report.starts.has(key) && !dead.has(key))
+  assert.deepEqual(lost, [], 'confirmed to the producer and never started')
+  const withEffect = [...report.sent].filter((key) => key.startsWith('tx-') && !dead.has(key))
+  const missing = withEffect.filter((key) => !report.effects.has(key))
+  assert.deepEqual(missing, [], 'confirmed to the producer, and its effect never happened')
+  const doubled = [...report.effects].filter(([, times]) => times > 1)
+  assert.deepEqual(doubled, [], 'effects that happened more than once')
+  assert.deepEqual([...dead], [], 'nothing was killed often enough to be dead')
+}

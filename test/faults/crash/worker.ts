@@ -1,0 +1,66 @@
+// A worker that kills itself with SIGKILL at a named point, once, and works honestly otherwise.
+import type { Connector } from 'millrace'
+import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type KillPoint, recorder } from './recorder.ts'
+
+const [spec, file, killAt, killAfter] = process.argv.slice(2) as [string, string, string, string]
+const record = recorder(file)
+let countdown = Number(killAfter)
+
+/** Only first attempts are killed, so that no message meets its death three times. */
+function die(at: KillPoint): void {
+  if (at !== killAt || countdown-- > 0) return
+  record.note({ what: 'killed', at })
+  process.kill(process.pid, 'SIGKILL')
+  // The signal may take a moment; nothing of ours may run in it.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+}
+
+/** The transport, with a death before or after it settles. */
+function mortal(connector: Connector): Connector {
+  return {
+    name: connector.name,
+    connect: async (context) => {
+      const transport = await connector.connect(context)
+      return {
+        ...transport,
+        subscribe: async (queue, options) => {
+          const subscription = await transport.subscribe(queue, options)
+          return {
+            ...subscription,
+            settle: async (batch) => {
+              const fresh = batch.some((one) => one.delivery.history.counted === 0)
+              if (fresh) die('before the settlement')
+              const settled = await subscription.settle(batch)
+              if (fresh) die('after the settlement')
+              return settled
+            },
+          }
+        },
+      }
+    },
+  }
+}
+
+const stand = await openStand(JSON.parse(spec) as BackendSpec, mortal)
+stand.app.work(
+  victims,
+  async (message, ctx) => {
+    const { key } = message.payload
+    record.note({ what: 'started', key, attempt: message.attempt })
+    const mine = message.attempt === 1
+    if (mine) die('before the handler')
+    // Every other message has its effect in the transaction; the rest is recorded at the ack.
+    if (key.startsWith('tx-')) {
+      await ctx.tx((tx) => {
+        const written = stand.effect(tx, key)
+        if (mine) die('in the effect')
+        return written instanceof Promise ? written.then(() => undefined) : undefined
+      })
+      if (mine) die('after the commit, before the end')
+    }
+  },
+  { concurrency: 4 },
+)
+await stand.app.start()
+process.on('SIGTERM', () => void stand.close())
