@@ -1,0 +1,82 @@
+// Starts the servers that tests need, runs test/**/*.test.ts, stops the servers, says what was tested.
+//   npm test                          all of it
+//   npm test -- test/unit test/a.test.ts     these folders and files
+//   MILLRACE_DEPTH=full npm test      longer campaigns (quick is the default)
+//   MILLRACE_REQUIRE=all npm test     a missing server fails (CI)
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Rig, startRig } from './rig/rig.ts'
+import { summary, verdict } from './test/summary.ts'
+import { tally } from './test/tally.ts'
+import { runWave } from './test/wave-run.ts'
+import { waves } from './test/waves.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const NOTHING_PASSED = { passed: 0, failed: 1, skipped: 0 }
+
+const interrupted = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => interrupted.abort(new Error(`stopped by ${signal}`)))
+}
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(filters: readonly string[]): Promise<number> {
+  const plan = waves(ROOT, filters)
+  if (plan.length === 0) return refuse(`no test file matches ${filters.join(' ')}`)
+  const required = process.env.MILLRACE_REQUIRE === 'all' ? 'all' : 'available'
+  let rig: Rig
+  try {
+    rig = await startRig({ require: required })
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+  try {
+    return await runAll(plan, rig, filters)
+  } finally {
+    await rig.stop()
+  }
+}
+
+async function runAll(
+  plan: ReturnType<typeof waves>,
+  rig: Rig,
+  filters: readonly string[],
+): Promise<number> {
+  const full = process.env.MILLRACE_DEPTH === 'full'
+  // The test processes inherit these.
+  Object.assign(process.env, rig.env, {
+    MILLRACE_DEPTH: full ? 'full' : 'quick',
+    MILLRACE_TEST_BACKENDS: JSON.stringify(rig.backends),
+    MILLRACE_TEST_RESULTS: freshResults(),
+    MILLRACE_TEST_COMPLETE: filters.length === 0 ? 'yes' : 'no',
+  })
+  const startedAt = Date.now()
+  const results = tally(ROOT, console.log)
+  const limits = { signal: interrupted.signal, fileTimeoutMs: full ? 7_200_000 : 900_000 }
+  for (const wave of plan) {
+    if (!interrupted.signal.aborted) await runWave(wave, results, limits)
+  }
+  const totals = results.totals()
+  const { backends } = rig
+  const ranMs = Date.now() - startedAt
+  const facts = { backends, totals, ranMs, complete: filters.length === 0 }
+  for (const line of summary(facts)) console.log(line)
+  if (interrupted.signal.aborted) return 130
+  return totals.failed > 0 || totals.passed === 0 ? 1 : 0
+}
+
+/** A file to which conformance runs append what they saw; docs/guarantees.md is written from it. */
+function freshResults(): string {
+  const folder = join(ROOT, '.test-results')
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, 'conformance.jsonl')
+  rmSync(file, { force: true })
+  return file
+}
+
+function refuse(why: string): number {
+  console.log(`Nothing was tested: ${why}`)
+  console.log(verdict(NOTHING_PASSED))
+  return 1
+}

@@ -1,0 +1,44 @@
+import type { BackendReport } from '../rig/rig.ts'
+import type { Totals } from './tally.ts'
+
+export interface RunFacts {
+  readonly backends: readonly BackendReport[]
+  readonly totals: Totals
+  readonly ranMs: number
+  /** False when the caller named files: what is there was not all used. */
+  readonly complete: boolean
+}
+
+const BUILT_IN: readonly BackendReport[] = [
+  { name: 'memory', available: true },
+  { name: 'sqlite (node:sqlite and better-sqlite3)', available: true },
+]
+
+/** What was tested, what was not and why; the last line is for machines. */
+export function summary({ backends, totals, ranMs, complete }: RunFacts): readonly string[] {
+  return [
+    '',
+    'Backends:',
+    ...[...BUILT_IN, ...backends].map((backend) => backendLine(backend, complete)),
+    ...skips(totals.reasons),
+    `Took ${(ranMs / 1_000).toFixed(1)} s.`,
+    verdict(totals),
+  ]
+}
+
+function backendLine(backend: BackendReport, complete: boolean): string {
+  const { name, available, why, command } = backend
+  if (available) return complete ? `  tested: ${name}` : `  ready for the chosen files: ${name}`
+  const hint = command === undefined ? '' : `; to get it: ${command}`
+  return `  not available: ${name} (${why ?? 'no reason given'}${hint})`
+}
+
+function skips(reasons: ReadonlyMap<string, number>): readonly string[] {
+  if (reasons.size === 0) return []
+  return ['Skipped:', ...[...reasons].map(([reason, count]) => `  ${count}: ${reason}`)]
+}
+
+export function verdict({ passed, failed, skipped }: Omit<Totals, 'reasons'>): string {
+  const skips = skipped > 0 ? `, ${skipped} skipped` : ''
+  return `${passed} passed, ${failed} failed${skips}`
+}

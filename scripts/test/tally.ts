@@ -1,0 +1,122 @@
+import { relative } from 'node:path'
+import { inspect } from 'node:util'
+
+/** What a test event says; the part of node:test's event data that we read. */
+export interface TestReport {
+  readonly name: string
+  /** The test file; undefined when the event is about the file as a whole, whose name is `name` then. */
+  readonly entryFile?: string | undefined
+  readonly skip?: string | boolean | undefined
+  readonly details: { readonly type?: string | undefined; readonly error?: unknown }
+}
+
+interface FileTally {
+  passed: number
+  failed: number
+  skipped: number
+  /** What the file wrote; shown when it failed. */
+  output: string
+  startedAt: number
+}
+
+export interface Totals {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
+  /** Reason to the number of tests that it skipped. */
+  readonly reasons: ReadonlyMap<string, number>
+}
+
+/** Counts results and prints failures at once, in full, and one line for each file when it ends. */
+export interface Tally {
+  started(file: string): void
+  wrote(file: string, output: string): void
+  passed(report: TestReport): void
+  failed(report: TestReport): void
+  /** A file has ended; one that ran no test has failed. */
+  ended(file: string): void
+  totals(): Totals
+}
+
+/** Enough to see what went wrong, and not a whole log. */
+const OUTPUT_SHOWN = 20_000
+
+export function tally(root: string, print: (line: string) => void): Tally {
+  const files = new Map<string, FileTally>()
+  const reasons = new Map<string, number>()
+  const of = (file: string): FileTally => {
+    const found = files.get(file) ?? emptyTally()
+    files.set(file, found)
+    return found
+  }
+  return {
+    started(file) {
+      of(file).startedAt = Date.now()
+    },
+    wrote(file, output) {
+      const entry = of(file)
+      entry.output = (entry.output + output).slice(-OUTPUT_SHOWN)
+    },
+    passed({ entryFile, skip, details }) {
+      if (entryFile === undefined || details.type === 'suite') return
+      if (skip === undefined || skip === false) {
+        of(entryFile).passed += 1
+        return
+      }
+      of(entryFile).skipped += 1
+      const reason = skip === true || skip === '' ? 'no reason given' : skip
+      reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+    },
+    failed({ name, entryFile, details }) {
+      // A suite or a file fails because a test in it did, and that one was counted and printed.
+      const onlySubtests = isOnlyAboutSubtests(details.error)
+      if (onlySubtests && (entryFile === undefined || details.type === 'suite')) return
+      of(entryFile ?? name).failed += 1
+      const title = entryFile === undefined ? '' : ` › ${name}`
+      print(`\nFAILED ${relative(root, entryFile ?? name)}${title}`)
+      print(indent(inspect(rootOf(details.error), { depth: 6 })))
+    },
+    ended(file) {
+      const entry = of(file)
+      if (entry.passed + entry.failed + entry.skipped === 0) {
+        entry.failed += 1
+        print(`\nFAILED ${relative(root, file)}: it ran no test`)
+      }
+      if (entry.failed > 0 && entry.output !== '') print(indent(`it wrote:\n${entry.output}`))
+      print(fileLine(relative(root, file), entry))
+    },
+    totals: () => ({ ...sum([...files.values()]), reasons }),
+  }
+}
+
+function emptyTally(): FileTally {
+  return { passed: 0, failed: 0, skipped: 0, output: '', startedAt: Date.now() }
+}
+
+function isOnlyAboutSubtests(error: unknown): boolean {
+  return error instanceof Error && 'failureType' in error && error.failureType === 'subtestsFailed'
+}
+
+/** node:test wraps what was thrown. */
+function rootOf(error: unknown): unknown {
+  return error instanceof Error && 'failureType' in error && error.cause ? error.cause : error
+}
+
+function sum(entries: readonly FileTally[]): { passed: number; failed: number; skipped: number } {
+  const add = (field: 'passed' | 'failed' | 'skipped'): number =>
+    entries.reduce((total, entry) => total + entry[field], 0)
+  return { passed: add('passed'), failed: add('failed'), skipped: add('skipped') }
+}
+
+function fileLine(file: string, entry: FileTally): string {
+  const { passed, failed, skipped, startedAt } = entry
+  const counts = [`${passed} passed`]
+  if (failed > 0) counts.push(`${failed} failed`)
+  if (skipped > 0) counts.push(`${skipped} skipped`)
+  const seconds = ((Date.now() - startedAt) / 1_000).toFixed(1)
+  return `${failed > 0 ? 'FAIL' : 'ok  '} ${file} (${counts.join(', ')}, ${seconds} s)`
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^/gm, '    ')
+}

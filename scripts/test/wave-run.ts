@@ -1,0 +1,51 @@
+import { run } from 'node:test'
+import type { Tally, TestReport } from './tally.ts'
+import type { Wave } from './waves.ts'
+
+export interface WaveLimits {
+  readonly signal: AbortSignal
+  /** A file that takes longer has failed. */
+  readonly fileTimeoutMs: number
+}
+
+/** Runs the files of a wave, each in a process of its own, and tells the tally what happened. */
+export async function runWave(wave: Wave, tally: Tally, limits: WaveLimits): Promise<void> {
+  const stream = run({
+    files: [...wave.files],
+    concurrency: wave.concurrency,
+    execArgv: ['--conditions=millrace-source', '--disable-warning=ExperimentalWarning'],
+    timeout: limits.fileTimeoutMs,
+    signal: limits.signal,
+  })
+  const ended = new Set<string>()
+  const end = (file: string): void => {
+    if (!ended.has(file)) tally.ended(file)
+    ended.add(file)
+  }
+  // Events about a file as a whole carry no entryFile.
+  const endsFile = ({ entryFile, name }: TestReport): void => {
+    if (entryFile === undefined) end(name)
+  }
+  stream.on('test:dequeue', (data: Partial<TestReport> & { name: string }) => {
+    if (data.entryFile === undefined) tally.started(data.name)
+  })
+  stream.on('test:pass', (data: TestReport) => {
+    tally.passed(data)
+    endsFile(data)
+  })
+  stream.on('test:fail', (data: TestReport) => {
+    tally.failed(data)
+    endsFile(data)
+  })
+  stream.on('test:stdout', (data) => tally.wrote(data.file, data.message))
+  stream.on('test:stderr', (data) => tally.wrote(data.file, data.message))
+  stream.on('test:summary', (data) => {
+    if (data.file !== undefined) end(data.file)
+  })
+  const over = Promise.withResolvers<void>()
+  stream.on('error', over.reject)
+  stream.on('end', over.resolve)
+  stream.resume()
+  await over.promise
+  for (const file of wave.files) end(file)
+}
