@@ -1,0 +1,34 @@
+import { nowMs, type Opened, parcels, type Question } from './contender.ts'
+
+export const CHUNK = 1_000
+
+export const question: Question = {
+  id: 'enqueue-bulk',
+  title: 'Bulk enqueue',
+  how: `Calls of ${CHUNK.toLocaleString('en')} messages, one after another.`,
+  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  share: 1,
+  limitMs: 10_000,
+  backends: ['memory', 'sqlite', 'postgres'],
+  async ask({ open, messages, limitMs }) {
+    const opened = await open()
+    await opened.send({ n: 0, at: 0, note: '' })
+    const from = nowMs()
+    const sent = await fill(opened, messages, limitMs)
+    const perSecond = (sent / (nowMs() - from)) * 1_000
+    await opened.close()
+    return { perSecond }
+  },
+}
+
+/** Answers how many were sent within the limit. */
+export async function fill(opened: Opened, messages: number, limitMs: number): Promise<number> {
+  const from = nowMs()
+  let sent = 0
+  while (sent < messages && nowMs() - from < limitMs) {
+    const size = Math.min(CHUNK, messages - sent)
+    await opened.sendMany(parcels(size, sent))
+    sent += size
+  }
+  return sent
+}

@@ -1,0 +1,29 @@
+import { nowMs, parcel, type Question } from './contender.ts'
+
+const CALLERS = 64
+
+export const question: Question = {
+  id: 'enqueue-callers',
+  title: `Enqueue, ${CALLERS} callers at once`,
+  how: `${CALLERS} callers in one process, each awaits its send before the next.`,
+  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  share: 1,
+  limitMs: 2_000,
+  backends: ['memory', 'sqlite', 'postgres'],
+  async ask({ open, messages, limitMs }) {
+    const opened = await open()
+    await opened.send(parcel(0))
+    const from = nowMs()
+    let sent = 0
+    const caller = async (): Promise<void> => {
+      while (sent < messages && nowMs() - from < limitMs) {
+        sent += 1
+        await opened.send(parcel(sent))
+      }
+    }
+    await Promise.all(Array.from({ length: CALLERS }, caller))
+    const perSecond = (sent / (nowMs() - from)) * 1_000
+    await opened.close()
+    return { perSecond }
+  },
+}

@@ -1,0 +1,122 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { startRig } from '../scripts/rig/rig.ts'
+import { runInChild } from './child.ts'
+import type { Contender, Figures, Question } from './contender.ts'
+import { installPeers } from './install-peers.ts'
+import type { Machine, Outcome, Results } from './outcome.ts'
+import { page, table } from './page.ts'
+import { type Places, places } from './places.ts'
+import { order, type Plan, readPlan, USAGE } from './plan.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const MIN_MESSAGES = 10
+/** Filling, starting and closing come on top of what a question may take. */
+const GRACE_MS = 120_000
+
+async function main(plan: Plan): Promise<void> {
+  if (plan.contenders.some(({ ours }) => !ours)) await installPeers()
+  const needsPostgres = plan.contenders.some(({ backend }) => backend === 'postgres')
+  const rig = needsPostgres ? await startRig({ require: 'available' }) : undefined
+  try {
+    const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
+    const outcomes = await askAll(plan, places(url))
+    const { rounds, messages } = plan
+    const machine = await describeMachine(needsPostgres ? url : undefined)
+    const date = new Date().toISOString().slice(0, 10)
+    const results = { date, machine, rounds, messages, outcomes }
+    if (plan.dry) console.log(table(results))
+    else write(results)
+  } finally {
+    await rig?.stop()
+  }
+}
+
+async function askAll(plan: Plan, where: Places): Promise<readonly Outcome[]> {
+  const outcomes = new Map<string, Outcome & { figures: Figures[]; failures: string[] }>()
+  for (let round = 0; round < plan.rounds; round += 1) {
+    for (const question of plan.questions) {
+      for (const contender of order(plan, question, round)) {
+        const key = `${question.id} ${contender.id}`
+        const outcome = outcomes.get(key) ?? { question, contender, figures: [], failures: [] }
+        outcomes.set(key, outcome)
+        const line = `round ${round + 1}, ${question.id}, ${contender.id}: `
+        try {
+          const figures = await askOne(plan, question, contender, where)
+          outcome.figures.push(figures)
+          console.error(line + JSON.stringify(figures))
+        } catch (error) {
+          const why = error instanceof Error ? error.message : String(error)
+          outcome.failures.push(why)
+          console.error(`${line}failed: ${why}`)
+        }
+      }
+    }
+  }
+  return [...outcomes.values()]
+}
+
+async function askOne(
+  plan: Plan,
+  question: Question,
+  contender: Contender,
+  where: Places,
+): Promise<Figures> {
+  const messages = Math.max(MIN_MESSAGES, Math.round(plan.messages * question.share))
+  const { limitMs } = question
+  return await where.with(contender.backend, (place) =>
+    runInChild(
+      {
+        contender: contender.id,
+        place,
+        work: { kind: 'question', question: question.id, messages, limitMs },
+      },
+      limitMs + GRACE_MS,
+    ),
+  )
+}
+
+async function describeMachine(postgresUrl: string | undefined): Promise<Machine> {
+  return {
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 1024 ** 3),
+    platform: `${process.platform} ${process.arch}`,
+    node: process.version,
+    postgres: postgresUrl === undefined ? undefined : await postgresVersion(postgresUrl),
+  }
+}
+
+async function postgresVersion(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query('SHOW server_version')
+  await client.end()
+  return String(rows[0]?.server_version)
+}
+
+function write(results: Results): void {
+  const folder = join(import.meta.dirname, 'results')
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, `${results.date}.json`)
+  writeFileSync(file, `${JSON.stringify(results, slim, 2)}\n`)
+  writeFileSync(join(ROOT, 'docs', 'benchmarks.md'), page(results))
+  console.log(table(results))
+}
+
+/** Questions are code; their names are enough in the file. */
+function slim(key: string, value: unknown): unknown {
+  if (key !== 'question') return value
+  return typeof value === 'object' && value !== null && 'id' in value ? value.id : value
+}
+
+let plan: Plan | undefined
+try {
+  plan = readPlan(process.argv.slice(2))
+} catch (error) {
+  console.error(error instanceof Error ? error.message : String(error))
+  console.error(USAGE)
+  process.exitCode = 2
+}
+if (plan) await main(plan)

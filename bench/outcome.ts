@@ -1,0 +1,26 @@
+import type { Contender, Figures, Question } from './contender.ts'
+
+/** All answers of one contender to one question. */
+export interface Outcome {
+  readonly question: Question
+  readonly contender: Contender
+  readonly figures: readonly Figures[]
+  /** Why there are fewer than rounds. */
+  readonly failures: readonly string[]
+}
+
+export interface Machine {
+  readonly cores: number
+  readonly memoryGb: number
+  readonly platform: string
+  readonly node: string
+  readonly postgres: string | undefined
+}
+
+export interface Results {
+  readonly date: string
+  readonly machine: Machine
+  readonly rounds: number
+  readonly messages: number
+  readonly outcomes: readonly Outcome[]
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { runInChild } from '../../bench/child.ts'
+import type { Contender, Place, Question } from '../../bench/contender.ts'
+import { CONTENDERS } from '../../bench/contenders.ts'
+import { table } from '../../bench/page.ts'
+import { order, readPlan } from '../../bench/plan.ts'
+import { QUESTIONS } from '../../bench/questions.ts'
+
+const MESSAGES = 20
+const TIMEOUT_MS = 60_000
+/** Where nothing is sent, the limit is how long it takes. */
+const limitMs = ({ share }: Question): number => (share === 0 ? 200 : 10_000)
+const plan = readPlan(['--contender', 'millrace-memory-64', '--contender', 'millrace-sqlite-64'])
+
+for (const question of QUESTIONS) {
+  for (const contender of order(plan, question, 0)) {
+    test(`the bench can ask ${contender.id}: ${question.id}`, async (t) => {
+      const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
+      t.after(() => rmSync(folder, { recursive: true, force: true }))
+      await answers(question, contender, { file: join(folder, 'bench.db'), url: '' })
+    })
+  }
+}
+
+async function answers(question: Question, contender: Contender, place: Place): Promise<void> {
+  const figures = await runInChild(
+    {
+      contender: contender.id,
+      place,
+      work: {
+        kind: 'question',
+        question: question.id,
+        messages: MESSAGES,
+        limitMs: limitMs(question),
+      },
+    },
+    TIMEOUT_MS,
+  )
+  for (const { name } of question.figures) {
+    const value = figures[name]
+    assert.ok(value !== undefined && Number.isFinite(value) && value >= 0, `${name}: ${value}`)
+  }
+  const outcome = { question, contender, figures: [figures], failures: [] }
+  const machine = { cores: 1, memoryGb: 1, platform: 'any', node: 'any', postgres: undefined }
+  const text = table({ date: '', machine, rounds: 1, messages: 1, outcomes: [outcome] })
+  assert.match(text, /\| \*\*[\d.,]+\*\* \(/)
+}
+
+test('a contender that fails says why', async () => {
+  const task = {
+    contender: 'millrace-sqlite-64',
+    place: { file: '/nowhere/at/all.db', url: '' },
+    work: { kind: 'question', question: 'drain', messages: 1, limitMs: 1_000 },
+  } as const
+  await assert.rejects(runInChild(task, TIMEOUT_MS), /unable to open database file|\/nowhere/)
+})
+
+test('nobody is always asked first, and unknown names are refused', () => {
+  const [question] = QUESTIONS
+  assert.ok(question)
+  const all = readPlan([])
+  const first = (round: number): string | undefined => order(all, question, round)[0]?.id
+  assert.notEqual(first(0), first(1))
+  assert.throws(() => readPlan(['--question', 'drian']), /there is no "drian"/)
+  assert.throws(() => readPlan(['--rounds', '0']), /at least 1 for --rounds, got "0"/)
+  assert.equal(new Set(CONTENDERS.map(({ id }) => id)).size, CONTENDERS.length)
+})
