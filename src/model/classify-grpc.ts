@@ -56,6 +56,9 @@ const rules: readonly StatusRule[] = [
   { code: 16, name: 'UNAUTHENTICATED', errorClass: 'permanent', why: 'the caller is not known' },
 ]
 
+/** Status numbers by name, for `millrace explain-error`. */
+export const grpcStatuses: ReadonlyMap<string, number> = new Map(rules.map(({ name, code }) => [name, code]))
+
 const TOLD_WHY = 'the server said when to come back'
 
 export const grpcTable: readonly Rule[] = [

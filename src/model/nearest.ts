@@ -3,7 +3,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   let best: string | undefined
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1
   for (const candidate of known) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    // Of equals, the one whose end is missing: "stat" is "stats" rather than "start".
+    const unfinished = candidate.toLowerCase().startsWith(word.toLowerCase()) ? 0.5 : 0
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase()) - unfinished
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance]
   }
   return best

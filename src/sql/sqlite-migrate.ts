@@ -101,3 +101,16 @@ export function sqliteDatabaseId(handle: SqliteHandle): string {
   const identity = sqliteIdentity(handle)
   return typeof identity === 'string' ? `sqlite:${storeId}@${identity}` : `sqlite:${storeId}`
 }
+
+/** The same steps as SQL to read and apply by hand, to a database that has none of them. */
+export function printSqliteMigrations({ component, migrations }: SqliteSchema): string {
+  const steps = migrations.flatMap((sql, i) => [`-- ${component}, version ${i + 1}`, sql.trim()])
+  return `${[
+    'BEGIN IMMEDIATE;',
+    `${CREATE_META};`,
+    `${ADD_STORE_ID.replace('?', 'NULL')};`,
+    ...steps,
+    `${WRITE_META.replace('?, ?', `'${versionKey(component)}', '${migrations.length}'`)};`,
+    'COMMIT;',
+  ].join('\n')}\n`
+}

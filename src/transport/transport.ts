@@ -12,6 +12,8 @@ import type { Traits } from './traits.ts'
 export interface Connector {
   readonly name: string
   connect(context: ConnectContext): Promise<Transport>
+  /** The SQL of every schema version, oldest first, for people whose DBA applies it. Absent without a SQL schema. */
+  readonly migrationSql?: () => string
 }
 
 export interface ConnectContext {

@@ -1,0 +1,33 @@
+import type { Command } from '../command.ts'
+import { cancel } from './cancel.ts'
+import { dlqDiscard } from './dlq-discard.ts'
+import { dlqLs } from './dlq-ls.ts'
+import { dlqRedrive } from './dlq-redrive.ts'
+import { dlqShow } from './dlq-show.ts'
+import { explainError } from './explain-error.ts'
+import { init } from './init.ts'
+import { message } from './message.ts'
+import { migrate } from './migrate.ts'
+import { pause } from './pause.ts'
+import { resume } from './resume.ts'
+import { send } from './send.ts'
+import { start } from './start.ts'
+import { stats } from './stats.ts'
+
+/** In the order in which a newcomer needs them. */
+export const commands: readonly Command[] = [
+  init,
+  start,
+  send,
+  stats,
+  dlqLs,
+  dlqShow,
+  dlqRedrive,
+  dlqDiscard,
+  pause,
+  resume,
+  message,
+  cancel,
+  migrate,
+  explainError,
+]

@@ -1,0 +1,103 @@
+import { intake } from '../../http/index.ts'
+import { systemClock } from '../../model/clock.ts'
+import type { App } from '../../runtime/app.ts'
+import type { MillraceConfig } from '../../runtime/config.ts'
+import { createMillrace } from '../../runtime/create-millrace.ts'
+import type { Handler } from '../../runtime/message.ts'
+import type { Call, Command } from '../command.ts'
+import { type EventLog, eventLog } from '../event-log.ts'
+import { DONE } from '../exit-code.ts'
+import { fired, interruptions } from '../interruptions.ts'
+import { loadConfig } from '../load-config.ts'
+import { UsageError } from '../usage-error.ts'
+
+export const start: Command = {
+  name: 'start',
+  summary: 'run the workers (and the intake) of the config file until a signal',
+  operands: '',
+  minOperands: 0,
+  maxOperands: 0,
+  options: {},
+  notes: [
+    'The first SIGTERM or SIGINT drains: nothing new begins, what runs may finish (at most 30 s).',
+    'A second one aborts what still runs; its messages go back uncounted. One line per event; retries with --verbose.',
+  ],
+  run: async (call) => {
+    const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
+    const { workers = [] } = config
+    if (workers.length === 0 && config.intake === undefined) {
+      throw new UsageError(
+        `${name} has neither workers nor an intake, so there is nothing to start`,
+      )
+    }
+    const events = eventLog(call, systemClock())
+    const stops = interruptions(call.io)
+    try {
+      await runUntil(call, config, events, stops)
+      return DONE
+    } finally {
+      stops.end()
+    }
+  },
+}
+
+async function runUntil(
+  call: Call,
+  config: MillraceConfig,
+  events: EventLog,
+  stops: { readonly first: AbortSignal; readonly second: AbortSignal },
+): Promise<void> {
+  const { workers = [], intake: door, ...options } = config
+  const logger = config.logger ?? events.logger
+  const app = await createMillrace({ ...options, signals: false, logger })
+  // Nothing else may keep the process alive while queues are empty.
+  const release = systemClock().after(Number.MAX_SAFE_INTEGER, () => undefined)
+  const http = door === undefined ? undefined : intake(app, { ...door, logger })
+  try {
+    for (const { queue, handler, concurrency } of workers) {
+      // defineWorker paired them: the queue's schema gives what the handler takes.
+      const run = handler as Handler<unknown, unknown>
+      app.work(queue, run, concurrency === undefined ? {} : { concurrency })
+    }
+    await http?.listen()
+    await app.start()
+    events.say('started', startedText(workers, http?.url), {
+      queues: workers.map(({ queue }) => queue.name),
+      intake: http?.url ?? null,
+      pid: process.pid,
+    })
+    await fired(stops.first)
+    events.say(
+      'draining',
+      'draining: nothing new begins, what runs may finish; a second signal aborts it',
+    )
+  } finally {
+    await Promise.all([http?.close(), close(app, events, stops.second)])
+    release()
+  }
+  events.say('stopped', 'stopped')
+}
+
+/** Once more, at once, when the user says so. */
+async function close(app: App, events: EventLog, second: AbortSignal): Promise<void> {
+  const closed = app.close()
+  void fired(second).then(() => {
+    events.say('aborting', 'aborting what still runs')
+    return app.close({ timeoutMs: 0 })
+  })
+  await closed
+}
+
+function startedText(
+  workers: NonNullable<MillraceConfig['workers']>,
+  url: string | undefined,
+): string {
+  const names = workers.map(
+    ({ queue, concurrency }) => `${queue.name} (${concurrency ?? 10} at a time)`,
+  )
+  const parts = [
+    ...(names.length > 0 ? [`working on ${names.join(', ')}`] : []),
+    ...(url === undefined ? [] : [`intake at ${url}`]),
+  ]
+  return `started: ${parts.join('; ')}`
+}

@@ -1,0 +1,116 @@
+import { systemClock } from '../model/clock.ts'
+import { messageOfError } from '../model/describe-error.ts'
+import { hasCode } from '../model/errors.ts'
+import { readInteger, readList, readString } from '../model/probe.ts'
+import type { App } from '../runtime/app.ts'
+import type { AnyQueue } from '../runtime/queue.ts'
+import type { SendResult } from '../runtime/send.ts'
+import type { BatchSendOptions } from '../runtime/sender.ts'
+import type { Call } from './command.ts'
+import { DONE, type ExitCode } from './exit-code.ts'
+import { reportFailure } from './report-failure.ts'
+import { readLines } from './standard-input.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Payloads in one statement: far below what any store takes, far above what one trip costs. */
+const STEP = 500
+
+interface Line {
+  readonly number: number
+  readonly payload: unknown
+}
+
+/**
+ * Sends the payloads on stdin in steps, each all or nothing. A bad line stops it; what was stored before is said, so
+ * that the rest can be sent from there.
+ */
+export async function sendLines(
+  call: Call,
+  app: App,
+  queue: AnyQueue,
+  options: BatchSendOptions,
+): Promise<ExitCode> {
+  const tally = { stored: 0, duplicates: 0, lastLine: 0 }
+  const say = progress(call)
+  const flush = async (step: readonly Line[]): Promise<void> => {
+    if (step.length === 0) return
+    const results = await sendStep(app, queue, step, options)
+    for (const result of results) {
+      if (call.out.json) call.out.data(result)
+      if (result.duplicate) tally.duplicates++
+      else tally.stored++
+    }
+    tally.lastLine = step.at(-1)?.number ?? tally.lastLine
+    say(tally.stored)
+  }
+  try {
+    let step: Line[] = []
+    for await (const { number, text } of readLines(call.io)) {
+      if (call.io.signal.aborted) throw new UsageError('stopped')
+      step.push({ number, payload: parseLine(number, text) })
+      if (step.length < STEP) continue
+      await flush(step)
+      step = []
+    }
+    await flush(step)
+  } catch (error) {
+    const exitCode = reportFailure(error, call.out)
+    const { lastLine } = tally
+    const what =
+      lastLine === 0
+        ? 'nothing was stored'
+        : `lines 1 to ${lastLine} are stored, those after are not`
+    call.out.note(`millrace: ${what}`)
+    return exitCode
+  }
+  if (!call.out.json) call.out.line(`stored ${tally.stored}${duplicatesText(tally.duplicates)}`)
+  return DONE
+}
+
+function duplicatesText(duplicates: number): string {
+  return duplicates === 0 ? '' : `, ${duplicates} were known already`
+}
+
+async function sendStep(
+  app: App,
+  queue: AnyQueue,
+  step: readonly Line[],
+  options: BatchSendOptions,
+): Promise<readonly SendResult[]> {
+  try {
+    return await app.sendBatch(
+      queue,
+      step.map(({ payload }) => payload),
+      options,
+    )
+  } catch (error) {
+    const line = step[readInteger(error, 'index') ?? -1]
+    if (line === undefined || !hasCode(error, 'MILLRACE_INVALID_PAYLOAD')) throw error
+    const [first] = readList(error, 'issues', 1) ?? []
+    const issue = [readString(first, 'path'), readString(first, 'message')].filter((part) => part)
+    throw new UsageError(
+      `line ${line.number} does not fit the schema of queue "${queue.name}": ${issue.join(': ')}`,
+      { cause: error },
+    )
+  }
+}
+
+function parseLine(number: number, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new UsageError(`line ${number} is not JSON: ${messageOfError(cause)}`, { cause })
+  }
+}
+
+const PROGRESS_EVERY_MS = 1_000
+
+function progress(call: Call): (stored: number) => void {
+  const clock = systemClock()
+  let saidAt = clock.now()
+  return (stored) => {
+    if (clock.now() - saidAt < PROGRESS_EVERY_MS) return
+    saidAt = clock.now()
+    call.out.note(`${stored} stored`)
+  }
+}
