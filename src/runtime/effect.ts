@@ -66,7 +66,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
         },
       )
       state = stateOf(outcome, joins(options, inbox))
-      return valueOf(outcome, options)
+      return committedValue(outcome, options)
     } catch (error) {
       if (state === 'open') state = 'failed'
       throw error
@@ -83,7 +83,11 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
       if (open?.owner !== owner) return undefined
       try {
         const sent = send(open.tx)
-        if (isPromise(sent)) sent.catch((error: unknown) => void (open.failure ??= { error }))
+        if (isPromise(sent)) {
+          sent.catch((error: unknown) => {
+            open.failure ??= { error }
+          })
+        }
         open.sends.push(sent)
         return sent
       } catch (error) {
@@ -168,7 +172,7 @@ function stateOf(outcome: InboxOutcome<unknown>, joined: boolean): EffectState {
   return outcome.kind
 }
 
-function valueOf<T, Tx>(outcome: InboxOutcome<T>, options: EffectOptions<Tx>): T {
+function committedValue<T, Tx>(outcome: InboxOutcome<T>, options: EffectOptions<Tx>): T {
   if (outcome.kind === 'committed') return outcome.value
   const fields = { queue: options.queue, messageId: options.message.id }
   if (outcome.kind === 'lost') {

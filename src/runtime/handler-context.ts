@@ -1,5 +1,5 @@
-import type { Logger, LogFields } from '../model/logger.ts'
 import { MillraceError } from '../model/errors.ts'
+import type { LogFields, Logger } from '../model/logger.ts'
 import type { Effect } from './effect.ts'
 import type { LazyAbort } from './lazy-abort.ts'
 import type { HandlerContext } from './message.ts'

@@ -1,5 +1,6 @@
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
+import { MillraceError } from '../model/errors.ts'
 import type { OutboxRow } from '../outbox/outbox.ts'
 import { type Relay, startRelay } from '../outbox/relay.ts'
 import type { CloseOptions } from './app.ts'
@@ -11,7 +12,6 @@ import type { Parts } from './parts.ts'
 import { problems } from './problems.ts'
 import { onSignals } from './signals.ts'
 import type { Worker } from './worker.ts'
-import { MillraceError } from '../model/errors.ts'
 
 /** Start, drain, close: each once, whatever the backend does. */
 export interface Lifecycle {

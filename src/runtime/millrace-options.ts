@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../model/clock.ts'
+import { type Clock, systemClock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import { consoleLogger } from './console-logger.ts'
 import type { MillraceOptions } from './create.ts'

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { Classify } from '../model/classify.ts'
 import type { Codec } from '../codec/codec.ts'
+import type { Classify } from '../model/classify.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
 export interface QueueOptions<Schema extends StandardSchemaV1> {

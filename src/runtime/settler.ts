@@ -1,5 +1,5 @@
-import type { Settled, Settlement } from '../model/delivery.ts'
 import { type Clock, pause } from '../model/clock.ts'
+import type { Settled, Settlement } from '../model/delivery.ts'
 import type { Fault } from '../model/fault.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
 import { gatherer } from './gatherer.ts'

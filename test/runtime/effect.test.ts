@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hasCode, type HandlerContext, type MillraceError } from 'millrace'
+import { type HandlerContext, hasCode, type MillraceError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { memoryInbox } from 'millrace/testing'
 import { closeNow, stage } from './stage.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMillrace, defineQueue, hasCode, QueueFullError, type MillraceError } from 'millrace'
+import { createMillrace, defineQueue, hasCode, type MillraceError, QueueFullError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { z } from 'zod'
 import { closeNow, stage } from './stage.ts'

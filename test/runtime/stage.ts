@@ -1,7 +1,7 @@
-import { createMillrace, defineQueue, type App, type Logger, type QueueOptions } from 'millrace'
+import { type App, createMillrace, defineQueue, type Logger, type QueueOptions } from 'millrace'
 import { memory } from 'millrace/memory'
-import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { z } from 'zod'
+import { virtualClock } from '../../src/testing/virtual-clock.ts'
 
 export const orderSchema = z.object({ orderId: z.string() })
 export type OrderSchema = typeof orderSchema
