@@ -51,7 +51,7 @@ const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): object }
 const minusZero: object = rawJSON('-0')
 
 function unserializable(path: string, what: string, cause?: unknown): MillraceError {
-  const where = path === '' ? 'payload' : `payload at ${path}`
+  const where = path === '' || path.startsWith('[') ? `payload${path}` : `payload.${path}`
   return new MillraceError(
     'MILLRACE_UNSERIALIZABLE_PAYLOAD',
     `${where} cannot travel as JSON: it is ${what}`,

@@ -12,7 +12,6 @@ import {
 import * as z from 'zod'
 import type { Classification } from '../../src/model/classify.ts'
 import { classifyError, explainTable } from '../../src/model/classify-error.ts'
-import { errorNamed } from '../../src/model/error-named.ts'
 
 const now = Date.UTC(2026, 0, 1)
 
@@ -291,36 +290,4 @@ test('the printed table has no empty cell and no rule twice', () => {
   for (const rule of explainTable)
     assert.ok(rule.match && rule.why && rule.errorClass && rule.family)
   assert.equal(explainTable.at(-1)?.family, 'default')
-})
-
-test('a code alone can be asked about', () => {
-  const answers = [
-    '503',
-    'HTTP_410',
-    'ECONNRESET',
-    'EPIPE',
-    '40P01',
-    'XX000',
-    'GRPC_14',
-    'ThrottlingException',
-    'SQLITE_BUSY',
-    'MILLRACE_QUEUE_FULL',
-    'SyntaxError',
-    'nothing known',
-  ].map((text) => brief(errorNamed(text)))
-  assert.deepEqual(answers, [
-    'transient HTTP_503',
-    'permanent HTTP_410',
-    'transient ECONNRESET',
-    'transient EPIPE',
-    'transient 40P01',
-    'transient XX000',
-    'transient GRPC_UNAVAILABLE',
-    'throttled ThrottlingException',
-    'transient SQLITE_BUSY',
-    'throttled MILLRACE_QUEUE_FULL',
-    'permanent SyntaxError',
-    'transient UNKNOWN',
-  ])
-  assert.equal(brief(errorNamed('503', { 'retry-after': '7' })), 'throttled HTTP_503 7000')
 })
