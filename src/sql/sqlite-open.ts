@@ -74,7 +74,8 @@ function opened(open: () => SqliteHandle, file: string): SqliteHandle {
 const SET_BUSY_TIMEOUT = 'PRAGMA busy_timeout = 0'
 const SET_WAL = 'PRAGMA journal_mode = WAL'
 const READ_SYNCHRONOUS = 'PRAGMA synchronous'
-const SET_SYNCHRONOUS: Readonly<Record<Synchronous, string>> = {
+/** Changes how durable the next commits are; not within a transaction. */
+export const SET_SYNCHRONOUS: Readonly<Record<Synchronous, string>> = {
   full: 'PRAGMA synchronous = FULL',
   normal: 'PRAGMA synchronous = NORMAL',
 }

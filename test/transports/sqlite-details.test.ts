@@ -6,6 +6,8 @@ import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import { sqlite } from 'millrace/sqlite'
 import { virtualClock } from 'millrace/testing'
+import { systemClock } from '../../src/model/clock.ts'
+import type { Delivery } from '../../src/model/delivery.ts'
 import { hasCode } from '../../src/model/errors.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, Transport } from '../../src/transport/transport.ts'
@@ -325,5 +327,111 @@ test('an exact total survives every path that adds or removes messages', async (
   check(0)
   handle.close()
   await transport.close()
+  await dispose()
+})
+
+test('a send that fails half way leaves nothing in a transaction that commits all the same', async () => {
+  const { file, dispose } = await databaseFile()
+  const transport = await connect(sqlite({ file }))
+  const handle = new DatabaseSync(file)
+  handle.exec(`CREATE TRIGGER refuse BEFORE INSERT ON millrace_message WHEN new.id = 'bad'
+    BEGIN SELECT RAISE(ABORT, 'refused by a trigger'); END`)
+  handle.exec('BEGIN IMMEDIATE')
+  const inside = await transport.transaction?.(handle)
+  assert.ok(inside)
+  await inside.send('q', [envelope('first')])
+  assert.throws(
+    () => inside.send('q', [envelope('second'), envelope('bad')]),
+    /refused by a trigger/,
+  )
+  handle.exec('COMMIT')
+  handle.close()
+  assert.equal((await transport.browse?.gauge('q'))?.depth, 1)
+  assert.equal(await transport.browse?.get('q', 'second'), undefined)
+  await transport.close()
+  await dispose()
+})
+
+test('a drain that always finds work still lets timers have their turn', async () => {
+  const { file, dispose } = await databaseFile()
+  const transport = await connect(sqlite({ file }))
+  const ids = Array.from({ length: 200 }, (_, at) => `m-${at}`)
+  await transport.send(
+    'q',
+    ids.map((id) => envelope(id)),
+    { signal },
+  )
+  const subscription = await transport.subscribe('q', { group: 'g', leaseMs: 500, maxInFlight: 1 })
+  let left = ids.length
+  let leftAtTimer: number | undefined
+  systemClock().after(1, () => {
+    leftAtTimer = left
+  })
+  for (; left > 0; left--) {
+    const [delivery] = await subscription.receive({ max: 1, waitMs: 0, signal })
+    assert.ok(delivery)
+    await subscription.settle([{ as: 'acked', delivery }])
+  }
+  assert.ok(leftAtTimer !== undefined, 'the timer had to wait for the end of the drain')
+  await transport.close()
+  await dispose()
+})
+
+test('sends and settlements wait for the disk; claims and renewals, which die with the machine, do not', async () => {
+  const executed: string[] = []
+  class Watched extends DatabaseSync {
+    override exec(sql: string): void {
+      executed.push(sql)
+      super.exec(sql)
+    }
+  }
+  /** How durable the commits of this act were. */
+  const levelsOf = async (act: () => Promise<unknown> | undefined): Promise<readonly string[]> => {
+    const from = executed.length
+    await act()
+    return executed
+      .map((sql, at) => ({ sql, at }))
+      .filter(({ sql, at }) => at >= from && sql === 'COMMIT')
+      .map(({ at }) => executed.slice(0, at).findLast((sql) => sql.includes('synchronous')) ?? '')
+  }
+  const { file, dispose } = await databaseFile()
+  const full = ['PRAGMA synchronous = FULL']
+  const normal = ['PRAGMA synchronous = NORMAL']
+  for (const synchronous of ['full', 'normal'] as const) {
+    const db = new Watched(file)
+    const transport = await connect(sqlite({ db, synchronous }))
+    const durable = synchronous === 'full' ? full : normal
+    const subscription = await transport.subscribe('q', {
+      group: 'g',
+      leaseMs: 500,
+      maxInFlight: 1,
+    })
+    const id = `m-${synchronous}`
+    assert.deepEqual(await levelsOf(() => transport.send('q', [envelope(id)], { signal })), durable)
+    let got: readonly Delivery[] = []
+    const receive = async (): Promise<void> => {
+      got = await subscription.receive({ max: 1, waitMs: 0, signal })
+    }
+    assert.deepEqual(await levelsOf(receive), normal)
+    const [delivery] = got
+    assert.ok(delivery)
+    assert.deepEqual(await levelsOf(() => subscription.renew?.([delivery], 500)), normal)
+    assert.deepEqual(
+      await levelsOf(() => subscription.settle([{ as: 'acked', delivery }])),
+      durable,
+    )
+    await transport.close()
+    db.close()
+  }
+  await dispose()
+})
+
+test('the printed SQL, applied by hand, is the schema that a check accepts', async () => {
+  const { file, dispose } = await databaseFile()
+  const connector = sqlite({ file })
+  const handle = new DatabaseSync(file)
+  handle.exec(connector.migrationSql?.() ?? '')
+  handle.close()
+  await (await connect(connector, { migrate: 'check' })).close()
   await dispose()
 })

@@ -1,8 +1,8 @@
 import { OptionsError } from '../../model/errors.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
-import { isOpenHandle, isSqliteHandle, sqliteIdentity } from '../../sql/sqlite-handle.ts'
-import { migrateSqlite, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
-import { openBeside, openSqlite, type Synchronous } from '../../sql/sqlite-open.ts'
+import { locationProblems, openLocation } from '../../sql/sqlite-location.ts'
+import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
+import type { Synchronous } from '../../sql/sqlite-open.ts'
 import { BUSY_TIMEOUT_MS } from '../../sql/sqlite-write.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
 import { queueSchema } from './schema.ts'
@@ -13,7 +13,7 @@ import { sqliteTransport } from './transport.ts'
 export type SqliteOptions = SqliteSettings &
   (
     | {
-        /** Path of the database file, made when missing; its folder must exist. `:memory:` for none. */
+        /** Path of the database file, made when missing; its folder must exist. */
         readonly file: string
         readonly db?: never
       }
@@ -37,10 +37,7 @@ export interface SqliteSettings {
 }
 
 type Resolved = Required<SqliteSettings> &
-  (
-    | { readonly file: string; readonly db: undefined }
-    | { readonly file?: never; readonly db: SqliteHandle }
-  )
+  ({ readonly file: string } | { readonly db: SqliteHandle })
 
 /**
  * Queues in one SQLite file, shared by any number of processes on one machine.
@@ -51,42 +48,36 @@ type Resolved = Required<SqliteSettings> &
  */
 export function sqlite(options: SqliteOptions): Connector {
   const resolved = resolve(options)
-  return { name: 'sqlite', connect: (context) => connect(resolved, context) }
+  return {
+    name: 'sqlite',
+    connect: (context) => connect(resolved, context),
+    migrationSql: () => printSqliteMigrations(queueSchema),
+  }
 }
 
 async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
   const { clock, signal, random, logger, migrate } = context
-  const { pollMs, busyTimeoutMs } = options
+  const { pollMs, busyTimeoutMs, synchronous } = options
   signal.throwIfAborted()
-  const { handle, shared } = await openHandle(options, context)
+  const { handle, shared } = await openLocation('sqlite', options, { clock, signal, synchronous })
   try {
     await migrateSqlite(handle, queueSchema, { clock, signal, migrate, random })
     const databaseId = sqliteDatabaseId(handle)
-    const store = openStore({ handle, shared, clock, random, logger, pollMs, busyTimeoutMs })
+    const store = openStore({
+      handle,
+      shared,
+      synchronous,
+      clock,
+      random,
+      logger,
+      pollMs,
+      busyTimeoutMs,
+    })
     return sqliteTransport(store, sqliteTraits(shared ? 'process' : 'disk'), databaseId)
   } catch (error) {
     if (!shared) handle.close()
     throw error
   }
-}
-
-interface OpenedHandle {
-  readonly handle: SqliteHandle
-  readonly shared: boolean
-}
-
-/** Our own connection wherever there is a file: the user's handle may be in the middle of a transaction at any time. */
-async function openHandle(options: Resolved, context: ConnectContext): Promise<OpenedHandle> {
-  const { file, db, synchronous } = options
-  const { clock, signal } = context
-  if (db === undefined) {
-    return { handle: await openSqlite(file, { clock, signal, synchronous }), shared: false }
-  }
-  if (!isOpenHandle(db))
-    throw new OptionsError('sqlite', ['expected an open handle for db, it is closed'])
-  const identity = sqliteIdentity(db)
-  if (typeof identity !== 'string') return { handle: db, shared: true }
-  return { handle: await openBeside(db, identity, { clock, signal, synchronous }), shared: false }
 }
 
 const KNOWN: readonly string[] = ['file', 'db', 'synchronous', 'pollMs', 'busyTimeoutMs']
@@ -97,7 +88,7 @@ function resolve(options: SqliteOptions): Resolved {
     ...Object.keys(options)
       .filter((key) => !KNOWN.includes(key))
       .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
-    ...locationProblems(file, db),
+    ...locationProblems({ file, db }),
     ...(synchronous === 'full' || synchronous === 'normal'
       ? []
       : [`expected 'full' or 'normal' for synchronous, got ${String(synchronous)}`]),
@@ -106,25 +97,7 @@ function resolve(options: SqliteOptions): Resolved {
   ]
   if (problems.length > 0) throw new OptionsError('sqlite', problems)
   const settings = { synchronous, pollMs, busyTimeoutMs }
-  return Object.freeze(
-    db === undefined ? { ...settings, file: file ?? '', db } : { ...settings, db },
-  )
-}
-
-function locationProblems(file: unknown, db: unknown): readonly string[] {
-  if ((file === undefined) === (db === undefined)) return ['expected either file or db']
-  if (db !== undefined) {
-    return isSqliteHandle(db)
-      ? []
-      : ['expected a DatabaseSync of node:sqlite or a Database of better-sqlite3 for db']
-  }
-  if (typeof file !== 'string' || file === '') return ['expected a path for file']
-  if (file === ':memory:') {
-    return [
-      'file ":memory:" would be another database for every connection; pass a handle as db, or use memory()',
-    ]
-  }
-  return file.startsWith('file:') ? [`expected a path for file, got the URI "${file}"`] : []
+  return Object.freeze(db === undefined ? { ...settings, file: file ?? '' } : { ...settings, db })
 }
 
 function rangeProblems(name: string, value: unknown, min: number, max: number): readonly string[] {

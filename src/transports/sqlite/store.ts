@@ -3,6 +3,7 @@ import { MillraceError } from '../../model/errors.ts'
 import type { Logger } from '../../model/logger.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../../sql/sqlite-handle.ts'
+import { SET_SYNCHRONOUS, type Synchronous } from '../../sql/sqlite-open.ts'
 import { whenFree, withWriteTransaction } from '../../sql/sqlite-write.ts'
 import { type Bell, bell } from './bell.ts'
 import { DATA_VERSION, FIND_QUEUE } from './statements.ts'
@@ -26,12 +27,18 @@ export interface Store {
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly busyTimeoutMs?: number
+  /**
+   * False for what a power cut may undo: claims and leases, whose holders die with the machine. Saves the wait for the
+   * disk; the next durable commit takes these along. Default true.
+   */
+  readonly durable?: boolean
 }
 
 export interface StoreOptions {
   readonly handle: SqliteHandle
   /** A handle in memory is shared with the user and stays open. */
   readonly shared: boolean
+  readonly synchronous: Synchronous
   readonly clock: Clock
   readonly random: () => number
   readonly logger: Logger
@@ -45,6 +52,8 @@ export function openStore(options: StoreOptions): Store {
   const closing = new AbortController()
   const changes = bell({ identity, clock, pollMs: options.pollMs, changed: watch(options) })
 
+  const durably = durability(options)
+
   const call = <T>(
     run: typeof withWriteTransaction,
     work: () => T,
@@ -52,7 +61,8 @@ export function openStore(options: StoreOptions): Store {
   ): Promise<T> => {
     if (closing.signal.aborted) return Promise.reject(closedError('the transport'))
     const { signal = closing.signal, busyTimeoutMs = options.busyTimeoutMs } = given
-    const whileOpen = { busyTimeoutMs, random, closing: closing.signal }
+    const before = (): void => durably(given.durable ?? true)
+    const whileOpen = { busyTimeoutMs, random, closing: closing.signal, before }
     return run(handle, clock, signal, work, whileOpen)
   }
 
@@ -71,6 +81,17 @@ export function openStore(options: StoreOptions): Store {
       changes.close()
       if (!options.shared) handle.close()
     },
+  }
+}
+
+/** Switches between waiting for the disk at a commit and not, where that was asked for and is possible. */
+function durability({ handle, shared, synchronous }: StoreOptions): (durable: boolean) => void {
+  if (shared || synchronous === 'normal') return () => {}
+  let current: Synchronous = 'full'
+  return (durable) => {
+    const wanted = durable ? 'full' : 'normal'
+    if (wanted !== current) handle.exec(SET_SYNCHRONOUS[wanted])
+    current = wanted
   }
 }
 

@@ -69,10 +69,13 @@ interface Renewed {
 }
 
 function renewing(store: Store, batch: readonly Delivery[], leaseMs: number): Promise<Renewed> {
-  return store.write(() => {
-    const now = store.clock.now()
-    return { outcomes: renewBatch(store.handle, batch, leaseMs, now), leaseUntil: now + leaseMs }
-  })
+  return store.write(
+    () => {
+      const now = store.clock.now()
+      return { outcomes: renewBatch(store.handle, batch, leaseMs, now), leaseUntil: now + leaseMs }
+    },
+    { durable: false },
+  )
 }
 
 function note(batch: readonly Settlement[], outcomes: readonly Settled[]): void {
@@ -127,7 +130,7 @@ async function claiming(
       const claimed = claim(handle, { queueId, max, leaseMs }, now)
       return { deliveries: hand.take(claimed, queueId, now), reclaimed: claimed.reclaimed }
     },
-    { signal },
+    { signal, durable: false },
   )
   for (const other of reclaimed) if (other !== queueId) bell.ring(other)
   return deliveries
