@@ -28,21 +28,21 @@ export interface TransactionStore {
   nextSeq(): number
 }
 
-interface Pending {
+interface Uncommitted {
   readonly drafts: Map<string, Draft>
   readonly acks: Held[]
   now: () => number
 }
 
 export function openTransactions(store: () => TransactionStore): OpenTransactions {
-  const open = new Map<unknown, Pending>()
+  const open = new Map<unknown, Uncommitted>()
   return {
     begin() {
       const tx: MemoryTransaction = {
         commit() {
-          const pending = open.get(tx)
+          const uncommitted = open.get(tx)
           open.delete(tx)
-          if (pending) commit(store(), pending)
+          if (uncommitted) commit(store(), uncommitted)
         },
         rollback() {
           open.delete(tx)
@@ -52,29 +52,29 @@ export function openTransactions(store: () => TransactionStore): OpenTransaction
       return tx
     },
     find(tx, now) {
-      const pending = open.get(tx)
-      if (!pending) return undefined
-      pending.now = now
-      return transaction(store(), pending)
+      const uncommitted = open.get(tx)
+      if (!uncommitted) return undefined
+      uncommitted.now = now
+      return transaction(store(), uncommitted)
     },
   }
 }
 
-function transaction(store: TransactionStore, pending: Pending): Transaction {
+function transaction(store: TransactionStore, uncommitted: Uncommitted): Transaction {
   return {
     synchronous: true,
     send(name, batch) {
       const queue = store.queue(name)
       if (!queue) return batch.map(() => refused('notFound'))
-      const plan = pending.drafts.get(name) ?? draft(queue)
-      pending.drafts.set(name, plan)
-      return batch.map((envelope) => plan.add(envelope, pending.now()))
+      const plan = uncommitted.drafts.get(name) ?? draft(queue)
+      uncommitted.drafts.set(name, plan)
+      return batch.map((envelope) => plan.add(envelope, uncommitted.now()))
     },
     ack: (_queue, batch) =>
       batch.map((delivery): Settled => {
         const held = heldOf(delivery)
-        if (held && isHeld(held, pending.now())) {
-          pending.acks.push(held)
+        if (held && isHeld(held, uncommitted.now())) {
+          uncommitted.acks.push(held)
           return settled
         }
         held?.lose()
@@ -83,11 +83,11 @@ function transaction(store: TransactionStore, pending: Pending): Transaction {
   }
 }
 
-function commit(store: TransactionStore, pending: Pending): void {
-  const now = pending.now()
-  if (!pending.acks.every((held) => isHeld(held, now))) throw conflict('a lease ran out')
+function commit(store: TransactionStore, uncommitted: Uncommitted): void {
+  const now = uncommitted.now()
+  if (!uncommitted.acks.every((held) => isHeld(held, now))) throw conflict('a lease ran out')
   const plans: Draft[] = []
-  for (const [name, judged] of pending.drafts) {
+  for (const [name, judged] of uncommitted.drafts) {
     const queue = store.queue(name)
     if (!queue) continue
     const plan = draft(queue)
@@ -95,7 +95,7 @@ function commit(store: TransactionStore, pending: Pending): void {
     if (refusedOne) throw conflict(`queue "${name}" changed`)
     plans.push(plan)
   }
-  for (const held of pending.acks) {
+  for (const held of uncommitted.acks) {
     held.queue.remove(held.entry)
     held.forget()
   }
