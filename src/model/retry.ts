@@ -24,7 +24,7 @@ export interface DeadDecision {
 const DAY_MS = 86_400_000
 
 /** The longest wait that another system may ask for, and how long a message may stay throttled. */
-export const THROTTLE_LIMIT_MS = DAY_MS
+export const THROTTLE_LIMIT_MS: number = DAY_MS
 
 /** A message that killed this many workers is not given to another one. */
 export const CRASH_LIMIT = 3
