@@ -8,7 +8,7 @@ export function textArray(values: readonly (string | null)[]): string {
   for (let at = 0; at < values.length; at++) {
     const value = values[at]
     if (at > 0) text += ','
-    text += value === null || value === undefined ? 'NULL' : `"${escape(value)}"`
+    text += value === null || value === undefined ? 'NULL' : `"${escaped(value)}"`
   }
   return `${text}}`
 }
@@ -16,7 +16,7 @@ export function textArray(values: readonly (string | null)[]): string {
 const SPECIAL = /["\\]/
 const SPECIALS = /["\\]/g
 
-function escape(value: string): string {
+function escaped(value: string): string {
   return SPECIAL.test(value) ? value.replace(SPECIALS, '\\$&') : value
 }
 

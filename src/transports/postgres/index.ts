@@ -1,0 +1,1 @@
+export { type PostgresOptions, type PostgresSettings, postgres } from './postgres.ts'

@@ -1,0 +1,166 @@
+import { OptionsError } from '../../model/errors.ts'
+import { migratePg, pgDatabaseId } from '../../sql/pg-migrate.ts'
+import { checkSchemaName } from '../../sql/pg-name.ts'
+import { addressProblem, type PgAddress, pgPool } from '../../sql/pg-open.ts'
+import type { PgPool } from '../../sql/pg-pool.ts'
+import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
+import { openAnnouncer } from './announcer.ts'
+import { openBell } from './bell.ts'
+import { deafEar, openEar } from './ear.ts'
+import { queueSchema } from './schema.ts'
+import { closedError, type Store, statementsIn } from './store.ts'
+import { postgresTransport } from './transport.ts'
+
+export type PostgresOptions = PostgresSettings & PgAddress
+
+export interface PostgresSettings {
+  /** The schema that holds our tables, made when missing. Default `millrace`. */
+  readonly schema?: string
+  /**
+   * Whether one connection listens for new messages. Default true. Pass false behind PgBouncer in transaction mode,
+   * where nothing is ever heard; polling does it all then.
+   */
+  readonly listen?: boolean
+  /** How often a receive that waits looks for work, in ms; 10 to 60,000. Default 1,000 when listening, else 250. */
+  readonly pollMs?: number
+  /** How long a call may take, connecting included, in ms; 100 to 600,000. Default 30,000. */
+  readonly timeoutMs?: number
+  /**
+   * Whether a send in your transaction announces itself when you commit. Default true. NOTIFY takes one lock for the
+   * whole server at commit: with many small transactions, false is faster and messages wait for the next poll.
+   */
+  readonly notifyInTransaction?: boolean
+}
+
+interface Resolved {
+  readonly address: PgAddress
+  readonly schema: string
+  readonly listen: boolean
+  readonly pollMs: number | undefined
+  readonly timeoutMs: number
+  readonly notifyInTransaction: boolean
+}
+
+/**
+ * Queues in a Postgres database, version 13 or newer, shared by any number of processes.
+ *
+ * @example
+ * const app = await createMillrace({ transport: postgres({ url: 'postgres://localhost/shop' }), queues: [deliveries] })
+ * @throws MILLRACE_INVALID_OPTIONS
+ */
+export function postgres(options: PostgresOptions): Connector {
+  const resolved = resolve(options)
+  return { name: 'postgres', connect: (context) => connect(resolved, context) }
+}
+
+async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
+  const { clock, signal, migrate } = context
+  const { schema, timeoutMs } = options
+  signal.throwIfAborted()
+  const pool = await pgPool(options.address, { clock, timeoutMs })
+  try {
+    await migratePg(pool, schema, queueSchema, migrate, { signal })
+    const databaseId = await pgDatabaseId({ execute: pool.query }, schema)
+    if (databaseId === undefined) throw new Error(`schema ${schema} vanished after its migration`)
+    const { store, end } = openStore(pool, options, context, databaseId)
+    return postgresTransport({ store, databaseId, end })
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
+}
+
+interface Opened {
+  readonly store: Store
+  readonly end: () => Promise<void>
+}
+
+function openStore(
+  pool: PgPool,
+  options: Resolved,
+  { clock, random, logger }: ConnectContext,
+  databaseId: string,
+): Opened {
+  const { schema, listen, pollMs, notifyInTransaction } = options
+  const closing = new AbortController()
+  const bell = openBell(clock)
+  const channel = channelOf(databaseId)
+  const hear = (queueId: number | undefined): void => bell.ring(queueId)
+  const ear = listen ? openEar({ pool, channel, clock, random, logger, hear }) : deafEar
+  const announcer = openAnnouncer(pool, channel, clock)
+  const store: Store = {
+    pool,
+    schema,
+    clock,
+    random,
+    logger,
+    bell,
+    ear,
+    announcer,
+    channel,
+    pollMs,
+    notifyInTransaction,
+    sql: statementsIn(schema),
+    owner: `millrace-${Math.floor(random() * 2 ** 32).toString(16)}`,
+    closing: closing.signal,
+    queueIds: new Map(),
+  }
+  const end = async (): Promise<void> => {
+    closing.abort(closedError('the transport'))
+    ear.close()
+    announcer.close()
+    bell.close()
+    await pool.close()
+  }
+  return { store, end }
+}
+
+/** One channel for each schema of a database; its name may have 63 bytes. */
+function channelOf(databaseId: string): string {
+  return `millrace_${databaseId.slice('postgres:'.length).split('@', 1)[0]}`
+}
+
+const KNOWN = ['url', 'pool', 'schema', 'listen', 'pollMs', 'timeoutMs', 'notifyInTransaction']
+
+function resolve(options: PostgresOptions): Resolved {
+  const problems: string[] = []
+  if (typeof options !== 'object' || options === null) {
+    throw new OptionsError('postgres', ['expected { url } or { pool }'])
+  }
+  for (const name of Object.keys(options)) {
+    if (!KNOWN.includes(name))
+      problems.push(`unknown option ${name}; known are ${KNOWN.join(', ')}`)
+  }
+  const {
+    schema = 'millrace',
+    listen = true,
+    pollMs,
+    timeoutMs = 30_000,
+    notifyInTransaction = true,
+  } = options
+  const address = addressProblem(options)
+  if (address !== undefined) problems.push(address)
+  problems.push(...schemaProblems(schema))
+  for (const [name, value] of Object.entries({ listen, notifyInTransaction })) {
+    if (typeof value !== 'boolean')
+      problems.push(`expected ${name} to be true or false, got ${String(value)}`)
+  }
+  problems.push(...rangeProblems('pollMs', pollMs ?? 250, 10, 60_000))
+  problems.push(...rangeProblems('timeoutMs', timeoutMs, 100, 600_000))
+  if (problems.length > 0) throw new OptionsError('postgres', problems)
+  return { address: options, schema, listen, pollMs, timeoutMs, notifyInTransaction }
+}
+
+function schemaProblems(schema: unknown): readonly string[] {
+  try {
+    checkSchemaName(schema)
+    return []
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)]
+  }
+}
+
+function rangeProblems(name: string, value: unknown, min: number, max: number): readonly string[] {
+  const fits = typeof value === 'number' && Number.isFinite(value) && value >= min && value <= max
+  return fits ? [] : [`expected ${min} to ${max} for ${name}, got ${String(value)}`]
+}

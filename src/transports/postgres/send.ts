@@ -1,0 +1,176 @@
+import type { Sent } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import type { PgExecutor } from '../../sql/executor.ts'
+import type { SendOptions } from '../../transport/transport.ts'
+import { duplicateOf, type Item, nameOf, refusal, refused, storeParams } from './item.ts'
+import { settleKeys } from './keys.ts'
+import { closedError, findQueue, query, type Store } from './store.ts'
+
+/** A statement carries at most this many bytes of bodies; in hex they are twice as long. */
+const STATEMENT_BYTES = 32 * 1024 * 1024
+
+/** Stores a batch; what may fail by halves runs in one transaction, the rest is one statement. */
+export async function send(
+  store: Store,
+  queue: string,
+  batch: readonly Envelope[],
+  { signal, atomic = false }: SendOptions,
+): Promise<readonly Sent[]> {
+  if (batch.length === 0) return []
+  if (store.closing.aborted) throw closedError('the transport')
+  const executor: PgExecutor = { execute: (sql, params) => query(store, sql, params, { signal }) }
+  const queueId = await findQueue(store, executor, queue)
+  if (queueId === undefined) return batch.map(() => refused('notFound'))
+  const sorted = sortItems(batch)
+  if (atomic && sorted.refusals.size > 0) {
+    return allRefused(batch.map(({ id }, place) => sorted.refusals.get(place) ?? duplicateOf(id)))
+  }
+  const outcomes = needsTransaction(sorted)
+    ? await sendInTransaction(store, queueId, batch, sorted, { signal, atomic })
+    : outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
+  if (outcomes.some((outcome) => outcome.ok && !outcome.duplicate)) news(store, queueId)
+  if (sorted.keyed.length > 0) pruneKeys(store, sorted.keyed.length)
+  return outcomes
+}
+
+/** Here and elsewhere, somebody may wait for these. */
+export function news(store: Store, queueId: number): void {
+  store.bell.ring(queueId)
+  store.announcer.announce(queueId)
+}
+
+export interface Sorted {
+  /** By place. */
+  readonly refusals: ReadonlyMap<number, Sent>
+  readonly plain: readonly Item[]
+  readonly keyed: readonly Item[]
+}
+
+export function sortItems(batch: readonly Envelope[]): Sorted {
+  const refusals = new Map<number, Sent>()
+  const plain: Item[] = []
+  const keyed: Item[] = []
+  for (const [place, envelope] of batch.entries()) {
+    const bad = refusal(envelope)
+    const keys = envelope.remember ?? []
+    if (bad) refusals.set(place, bad)
+    else (keys.length > 0 ? keyed : plain).push({ place, envelope, keys })
+  }
+  return { refusals, plain, keyed }
+}
+
+/** One statement is a transaction by itself; keys are decided over several, and so are batches too large for one. */
+function needsTransaction({ plain, keyed }: Sorted): boolean {
+  return keyed.length > 0 || chunks(plain).length > 1
+}
+
+/** Carries the answers of an atomic batch out of the transaction that it rolls back. */
+class Undone extends Error {
+  readonly outcomes: readonly Sent[]
+  constructor(outcomes: readonly Sent[]) {
+    super('the batch was rolled back')
+    this.outcomes = outcomes
+  }
+}
+
+async function sendInTransaction(
+  store: Store,
+  queueId: number,
+  batch: readonly Envelope[],
+  sorted: Sorted,
+  { signal, atomic }: SendOptions,
+): Promise<readonly Sent[]> {
+  try {
+    return await store.pool.begin(
+      async (executor) => {
+        const outcomes = outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
+        if (atomic && outcomes.some((outcome) => !outcome.ok))
+          throw new Undone(allRefused(outcomes))
+        return outcomes
+      },
+      { signal },
+    )
+  } catch (error) {
+    if (error instanceof Undone) return error.outcomes
+    throw error
+  }
+}
+
+/** An atomic batch with a fault: nothing is kept, and the good items say so. */
+function allRefused(outcomes: readonly Sent[]): readonly Sent[] {
+  const failed = outcomes.find((outcome) => !outcome.ok)
+  if (!failed || failed.ok) return outcomes
+  const { code, retryable } = failed.fault
+  return outcomes.map((outcome) => (outcome.ok ? refused(code, { retryable }) : outcome))
+}
+
+/** Stores what can be stored, through whichever executor; answers by place. */
+export async function storeItems(
+  { sql }: Pick<Store, 'sql'>,
+  executor: PgExecutor,
+  queueId: number,
+  { refusals, plain, keyed }: Sorted,
+): Promise<ReadonlyMap<number, Sent>> {
+  const outcomes = new Map(refusals)
+  const free: Item[] = [...plain]
+  for (const round of rounds(keyed)) {
+    const decided = await settleKeys(sql, executor, queueId, round)
+    for (const [place, outcome] of decided.outcomes) outcomes.set(place, outcome)
+    free.push(...decided.won)
+  }
+  free.sort((a, b) => a.place - b.place)
+  const stored = new Set<string>()
+  for (const chunk of chunks(free)) {
+    const rows = await executor.execute(sql.STORE, storeParams(queueId, chunk))
+    for (const row of rows) stored.add(String(row.id))
+  }
+  // Of two items with one id the first was stored.
+  for (const { place, envelope } of free) {
+    const isNew = stored.delete(envelope.id)
+    outcomes.set(
+      place,
+      isNew ? { ok: true, id: envelope.id, duplicate: false } : duplicateOf(envelope.id),
+    )
+  }
+  return outcomes
+}
+
+function outcomesOf(
+  batch: readonly Envelope[],
+  outcomes: ReadonlyMap<number, Sent>,
+): readonly Sent[] {
+  return batch.map((_, place) => outcomes.get(place) ?? refused('unknown'))
+}
+
+/** Items that share a key are decided one after the other, in their order. */
+function rounds(keyed: readonly Item[]): readonly (readonly Item[])[] {
+  const all: Item[][] = []
+  const seen = new Map<string, number>()
+  for (const item of keyed) {
+    const names = item.keys.map(nameOf)
+    const round = Math.max(0, ...names.map((name) => seen.get(name) ?? 0))
+    for (const name of names) seen.set(name, round + 1)
+    const list = all[round]
+    if (list) list.push(item)
+    else all[round] = [item]
+  }
+  return all
+}
+
+function chunks(items: readonly Item[]): readonly (readonly Item[])[] {
+  const all: Item[][] = []
+  let bytes = 0
+  for (const item of items) {
+    const size = item.envelope.body.byteLength
+    const last = all.at(-1)
+    if (last && bytes + size <= STATEMENT_BYTES) last.push(item)
+    else all.push([item])
+    bytes = last && bytes + size <= STATEMENT_BYTES ? bytes + size : size
+  }
+  return all
+}
+
+/** Forgets expired keys a little faster than new ones come, so that they never pile up. Nobody waits for it. */
+function pruneKeys(store: Store, brought: number): void {
+  query(store, store.sql.PRUNE_KEYS, [2 * brought + 10]).catch(() => {})
+}

@@ -1,0 +1,147 @@
+import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
+import { lostFault } from '../../model/fault.ts'
+import { afterRelease } from '../../model/history.ts'
+import type { Row } from '../../sql/executor.ts'
+import { numberArray, textArray } from '../../sql/pg-array.ts'
+import type { PgCallOptions } from '../../sql/pg-pool.ts'
+import type { Hand } from './hand.ts'
+import { type Held, heldOf } from './held.ts'
+import { recordsText, saturated, storableText } from './row.ts'
+import { query, type Store } from './store.ts'
+import { DELAY_MAX_MS } from './traits.ts'
+
+export const lost: Settled = { ok: false, fault: lostFault }
+
+/** Ends deliveries, each kind in one statement. A lease that ran out still counts until somebody took the message. */
+export async function settleBatch(
+  store: Store,
+  hand: Hand,
+  batch: readonly Settlement[],
+): Promise<readonly Settled[]> {
+  const acked = heldIn(batch, 'acked')
+  const [forAck, forRelease, forDeath] = await Promise.all([
+    acked.length === 0 ? none : ackAll(store, hand, acked),
+    releaseAll(store, batch.filter(isReleased)),
+    buryAll(store, batch.filter(isDead)),
+  ])
+  return batch.map((settlement) => {
+    const held = heldOf(settlement.delivery)
+    const done = { acked: forAck, released: forRelease, dead: forDeath }[settlement.as]
+    if (held && done.delete(held.seq)) {
+      hand.drop(held)
+      return settled
+    }
+    if (held) {
+      hand.drop(held)
+      held.lose()
+    }
+    return lost
+  })
+}
+
+type Released = Settlement & { readonly as: 'released' }
+type Dead = Settlement & { readonly as: 'dead' }
+
+function isReleased(settlement: Settlement): settlement is Released {
+  return settlement.as === 'released'
+}
+
+function isDead(settlement: Settlement): settlement is Dead {
+  return settlement.as === 'dead'
+}
+
+const none: Set<number> = new Set()
+
+function heldIn(batch: readonly Settlement[], as: Settlement['as']): readonly Held[] {
+  return heldOfAll(
+    batch.filter((settlement) => settlement.as === as).map(({ delivery }) => delivery),
+  )
+}
+
+export function heldOfAll(deliveries: readonly Delivery[]): readonly Held[] {
+  return deliveries.map(heldOf).filter((held) => held !== undefined)
+}
+
+export function seqsOf(rows: readonly Row[]): Set<number> {
+  return new Set(rows.map((row) => Number(row.seq)))
+}
+
+/** The first two parameters of every statement about deliveries in hand. */
+export function claimsOf(all: readonly Held[]): readonly [string, string] {
+  return [numberArray(all.map(({ seq }) => seq)), numberArray(all.map(({ claimId }) => claimId))]
+}
+
+async function ackAll(store: Store, hand: Hand, all: readonly Held[]): Promise<Set<number>> {
+  const ended = numberArray(hand.endedBy(all))
+  return seqsOf(await query(store, store.sql.ACK, [...claimsOf(all), ended]))
+}
+
+async function releaseAll(store: Store, batch: readonly Released[]): Promise<Set<number>> {
+  const known = batch.flatMap((settlement) => {
+    const held = heldOf(settlement.delivery)
+    return held ? [{ held, settlement }] : []
+  })
+  if (known.length === 0) return new Set()
+  return seqsOf(await query(store, store.sql.RELEASE, releaseParams(known)))
+}
+
+interface KnownRelease {
+  readonly held: Held
+  readonly settlement: Pick<Released, 'delayMs' | 'counted' | 'attempt'>
+}
+
+function releaseParams(known: readonly KnownRelease[]): readonly unknown[] {
+  const rows = known.map(({ held, settlement }) => {
+    const { counted, delayMs } = settlement
+    const history = afterRelease(held.delivery.history, settlement)
+    // An uncounted release says nothing about whether the message kills its worker.
+    const alone = held.delivery.alone && !counted
+    const waitMs = Number.isNaN(delayMs) ? 0 : Math.min(Math.max(0, delayMs), DELAY_MAX_MS)
+    return { alone, waitMs, history, state: waitMs > 0 ? 1 : alone ? 3 : 0 }
+  })
+  return [
+    ...claimsOf(known.map(({ held }) => held)),
+    numberArray(rows.map(({ state }) => state)),
+    numberArray(rows.map(({ waitMs }) => waitMs)),
+    textArray(rows.map(({ alone }) => (alone ? 't' : 'f'))),
+    numberArray(rows.map(({ history }) => saturated(history.counted))),
+    numberArray(rows.map(({ history }) => wholeOf(history.throttledSince))),
+    textArray(rows.map(({ history }) => recordsText(history.records))),
+  ]
+}
+
+async function buryAll(store: Store, batch: readonly Dead[]): Promise<Set<number>> {
+  const rows = batch.flatMap((settlement) => {
+    const held = heldOf(settlement.delivery)
+    if (!held) return []
+    const { attempt, errorClass, reason } = settlement
+    const before = held.delivery.history
+    const history = attempt ? afterRelease(before, { counted: true, attempt }) : before
+    return [{ held, errorClass, reason, history }]
+  })
+  if (rows.length === 0) return new Set()
+  const params = [
+    ...claimsOf(rows.map(({ held }) => held)),
+    textArray(rows.map(({ errorClass }) => errorClass)),
+    textArray(rows.map(({ reason }) => storableText(reason))),
+    numberArray(rows.map(({ history }) => saturated(history.counted))),
+    numberArray(rows.map(({ history }) => wholeOf(history.throttledSince))),
+    textArray(rows.map(({ history }) => recordsText(history.records))),
+  ]
+  return seqsOf(await query(store, store.sql.BURY, params))
+}
+
+function wholeOf(moment: number | undefined): number | null {
+  return moment === undefined || !Number.isFinite(moment) ? null : Math.round(moment)
+}
+
+/** Gives back, as it was, what a closing subscription still holds. */
+export async function giveBack(
+  store: Store,
+  all: readonly Held[],
+  options: PgCallOptions,
+): Promise<void> {
+  if (all.length === 0) return
+  const known = all.map((held) => ({ held, settlement: { delayMs: 0, counted: false } }))
+  await store.pool.query(store.sql.RELEASE, releaseParams(known), options)
+}

@@ -1,0 +1,116 @@
+import type { DeadLetter } from '../../model/dead-letter.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { Row } from '../../sql/executor.ts'
+import { textArray } from '../../sql/pg-array.ts'
+import type {
+  AuditEntry,
+  AuditNote,
+  Shelf,
+  ShelfFilter,
+  ShelfListOptions,
+  ShelfPage,
+} from '../../transport/transport.ts'
+import { deadLetterOf, momentOf, storableText } from './row.ts'
+import { news } from './send.ts'
+import { needQueue, query, type Store } from './store.ts'
+
+/** The latest moment that both Date and Postgres know. */
+const FOREVER = 8_640_000_000_000_000
+
+export function shelf(store: Store): Shelf {
+  const { sql } = store
+  const act = async (
+    statement: string,
+    queueId: number,
+    ids: readonly string[],
+    { actor, reason }: AuditNote,
+  ): Promise<readonly string[]> => {
+    const wanted = [...new Set(ids)].filter((id) => !id.includes('\0'))
+    const params = [queueId, textArray(wanted), storableText(actor), storableText(reason)]
+    const gone = new Set((await query(store, statement, params)).map((row) => String(row.id)))
+    return wanted.filter((id) => gone.has(id))
+  }
+  return {
+    list: async (name, options) => await list(store, name, await needQueue(store, name), options),
+    async get(name, id) {
+      const queueId = await needQueue(store, name)
+      if (id.includes('\0')) return undefined
+      const [row] = await query(store, sql.GET_DEAD, [queueId, id])
+      return row === undefined ? undefined : deadLetterOf(row, name)
+    },
+    count: async (name, filter) => await count(store, await needQueue(store, name), filter),
+    async redrive(name, ids, note) {
+      const queueId = await needQueue(store, name)
+      const moved = await act(sql.REDRIVE, queueId, ids, note)
+      if (moved.length > 0) news(store, queueId)
+      return moved
+    },
+    discard: async (name, ids, note) =>
+      await act(sql.DISCARD, await needQueue(store, name), ids, note),
+    async audit(name, limit) {
+      const rows = await query(store, sql.LIST_AUDIT, [await needQueue(store, name), limit])
+      return rows.map((row) => auditEntry(row, name))
+    },
+  }
+}
+
+async function list(
+  store: Store,
+  name: string,
+  queueId: number,
+  options: ShelfListOptions,
+): Promise<ShelfPage> {
+  const { errorClass, deadBefore = FOREVER, limit, cursor } = options
+  const from = cursor === undefined ? { deadAt: FOREVER, id: '\u{10ffff}' } : readCursor(cursor)
+  const place = [queueId, momentParam(deadBefore), momentParam(from.deadAt), from.id, limit + 1]
+  const rows =
+    errorClass === undefined
+      ? await query(store, store.sql.LIST_DEAD, place)
+      : await query(store, store.sql.LIST_DEAD_OF_CLASS, [...place, errorClass])
+  const items = rows.slice(0, limit).map((row) => deadLetterOf(row, name))
+  const last = items.at(-1)
+  return { items, cursor: rows.length > limit && last ? writeCursor(last) : null }
+}
+
+async function count(store: Store, queueId: number, filter: ShelfFilter): Promise<number> {
+  const { errorClass, deadBefore = FOREVER } = filter
+  const [row] =
+    errorClass === undefined
+      ? await query(store, store.sql.COUNT_DEAD, [queueId, momentParam(deadBefore)])
+      : await query(store, store.sql.COUNT_DEAD_OF_CLASS, [
+          queueId,
+          momentParam(deadBefore),
+          errorClass,
+        ])
+  return Number(row?.n ?? 0)
+}
+
+function momentParam(moment: number): number {
+  return Math.min(FOREVER, Math.max(0, moment))
+}
+
+function auditEntry(row: Row, queue: string): AuditEntry {
+  return {
+    at: momentOf(row.at),
+    act: row.act === 'discard' ? 'discard' : 'redrive',
+    queue,
+    messageId: String(row.message_id),
+    actor: String(row.actor),
+    reason: String(row.reason),
+  }
+}
+
+function writeCursor({ deadAt, envelope }: DeadLetter): string {
+  return `${deadAt}_${envelope.id}`
+}
+
+function readCursor(cursor: string): { readonly deadAt: number; readonly id: string } {
+  const cut = cursor.indexOf('_')
+  const deadAt = Number(cursor.slice(0, cut))
+  const id = cursor.slice(cut + 1)
+  if (cut > 0 && Number.isFinite(deadAt) && !id.includes('\0')) return { deadAt, id }
+  throw new MillraceError(
+    'MILLRACE_INVALID_OPTIONS',
+    `expected the cursor of a page before, got "${cursor.slice(0, 100)}"`,
+  )
+}

@@ -1,0 +1,127 @@
+import type { Delivery } from '../../model/delivery.ts'
+import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
+import { type Hand, openHand } from './hand.ts'
+import { type Held, handOut } from './held.ts'
+import { renewBatch } from './renew.ts'
+import { giveBack, settleBatch } from './settle.ts'
+import { closedError, pollEveryMs, query, type Store } from './store.ts'
+import { openTender, type Tender } from './tender.ts'
+import { RECEIVE_MAX } from './traits.ts'
+
+export interface SubscriptionParts {
+  readonly store: Store
+  readonly queueId: number
+  readonly leaseMs: number
+  readonly onClose: (subscription: Subscription) => void
+}
+
+/** How long a closing subscription waits for its release; after that its leases simply run out. */
+const CLOSE_TIMEOUT_MS = 2_000
+
+/** Pulled, so `max` of `receive` alone bounds what is in flight; `maxInFlight` is for backends that push. */
+export function postgresSubscription(parts: SubscriptionParts): Subscription {
+  const { store, queueId } = parts
+  const hand = openHand()
+  const tender = openTender(store, queueId, hand.takeLeft)
+  const closing = new AbortController()
+
+  const subscription: Subscription = {
+    async receive(options) {
+      if (closing.signal.aborted) throw closedError('the subscription')
+      const ends = [options.signal, closing.signal, store.closing]
+      const ended = (): boolean => ends.some((signal) => signal.aborted)
+      try {
+        return await receiving({ ...parts, hand, tender, ended, ends }, options)
+      } catch (error) {
+        if (ended()) return []
+        throw error
+      }
+    },
+    async settle(batch) {
+      const outcomes = await settleBatch(store, hand, batch)
+      if (batch.some((settlement) => settlement.as === 'released')) store.bell.ring(queueId)
+      return outcomes
+    },
+    renew: async (batch, leaseMs) =>
+      batch.length === 0 ? [] : await renewBatch(store, hand, batch, { queueId, leaseMs }),
+    resize() {},
+    async close() {
+      if (closing.signal.aborted) return
+      closing.abort()
+      parts.onClose(subscription)
+      await letGo(parts, hand)
+    },
+  }
+  return subscription
+}
+
+interface Receiving extends SubscriptionParts {
+  readonly hand: Hand
+  readonly tender: Tender
+  readonly ends: AbortSignal[]
+  readonly ended: () => boolean
+}
+
+async function receiving(parts: Receiving, options: ReceiveOptions): Promise<readonly Delivery[]> {
+  const { store, queueId, ended, ends, tender } = parts
+  const { clock, bell } = store
+  const endAt = clock.now() + options.waitMs
+  let anyEnd: AbortSignal | undefined
+  let nextMs = 0
+  while (!ended()) {
+    const since = bell.rings(queueId)
+    if (tender.isDue()) nextMs = (await tender.look()).nextMs
+    if (ended()) break
+    const deliveries = await claiming(parts, Math.min(RECEIVE_MAX, Math.max(1, options.max)))
+    if (deliveries.length > 0) return deliveries
+    if (ended()) break
+    const look = await tender.look()
+    const leftMs = endAt - clock.now()
+    // Work that was seen after nothing could be had: others were faster, or it has just come.
+    if (look.ready && !look.paused && leftMs > 0) {
+      await bell.wait(queueId, since, 1, options.signal)
+      continue
+    }
+    if (leftMs <= 0) break
+    nextMs = look.nextMs
+    anyEnd ??= AbortSignal.any(ends)
+    await bell.wait(queueId, since, Math.min(leftMs, nextMs, pollEveryMs(store)), anyEnd)
+  }
+  return []
+}
+
+async function claiming(parts: Receiving, max: number): Promise<readonly Delivery[]> {
+  const { store, queueId, leaseMs, hand, ended } = parts
+  const expiresAt = store.clock.now() + leaseMs
+  const rows = await query(store, store.sql.CLAIM, [queueId, max, leaseMs, store.owner])
+  const all = rows.map((row) => handOut(row, expiresAt)).sort(inOrder)
+  if (all.length > 0 && ended()) {
+    // Nobody waits for the answer any more; what arrived late goes back at once.
+    await giveBack(store, all, { timeoutMs: CLOSE_TIMEOUT_MS })
+    store.bell.ring(queueId)
+    return []
+  }
+  hand.take(all)
+  return all.map((held) => held.delivery)
+}
+
+/** RETURNING gives rows in no promised order. */
+function inOrder(a: Held, b: Held): number {
+  return b.delivery.envelope.priority - a.delivery.envelope.priority || a.seq - b.seq
+}
+
+async function letGo({ store, queueId }: SubscriptionParts, hand: Hand): Promise<void> {
+  const all = hand.empty().filter((held) => !held.leaving)
+  for (const held of all) held.lose()
+  if (all.length === 0) return
+  try {
+    await giveBack(store, all, { timeoutMs: CLOSE_TIMEOUT_MS })
+    store.bell.ring(queueId)
+    store.announcer.announce(queueId)
+  } catch (error) {
+    store.logger.warn(
+      'messages in hand could not be released; they come back when their leases end',
+      { messages: all.length, error },
+    )
+  }
+}

@@ -1,0 +1,100 @@
+import { type Delivery, type Settled, settled } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { PgExecutor } from '../../sql/executor.ts'
+import { pgExecutor } from '../../sql/pg-executor.ts'
+import type { Transaction } from '../../transport/transport.ts'
+import { heldOf } from './held.ts'
+import { refused } from './item.ts'
+import { outcomesOf, sortItems, storeItems } from './send.ts'
+import { claimsOf, heldOfAll, lost, seqsOf } from './settle.ts'
+import { findQueue, query, type Store } from './store.ts'
+
+/** Our acts in the user's open transaction; undefined when it is on another database or another kind of client. */
+export function transactionFinder(store: Store): (tx: unknown) => Promise<Transaction | undefined> {
+  const identities = new WeakMap<object, string>()
+  let ours: string | undefined
+
+  const isOurs = (identity: string): boolean => identity === ours
+  const identityOf = async (tx: object, executor: PgExecutor): Promise<string> => {
+    const known = identities.get(tx)
+    if (known !== undefined && isOurs(known)) return known
+    const found = await readIdentity(store, executor)
+    identities.set(tx, found)
+    return found
+  }
+
+  return async (tx) => {
+    const executor = pgExecutor(tx)
+    if (!executor || !isObject(tx)) return undefined
+    refuseIdle(tx)
+    const theirs = await identityOf(tx, executor)
+    if (!isOurs(theirs)) {
+      // Ours changes when the server was started again.
+      ours = await readIdentity(store, { execute: (sql, params) => query(store, sql, params) })
+      if (!isOurs(theirs) || theirs === NOWHERE) return undefined
+    }
+    return transactionOn(store, executor)
+  }
+}
+
+const NOWHERE = ''
+
+async function readIdentity({ sql, schema }: Store, executor: PgExecutor): Promise<string> {
+  const [row] = await executor.execute(sql.IDENTITY, [schema])
+  return row === undefined ? NOWHERE : String(row.identity)
+}
+
+function transactionOn(store: Store, executor: PgExecutor): Transaction {
+  return {
+    synchronous: false,
+    send: (queue, batch) => send(store, executor, queue, batch),
+    async ack(_queue, batch) {
+      return await ack(store, executor, batch)
+    },
+  }
+}
+
+async function send(store: Store, executor: PgExecutor, queue: string, batch: readonly Envelope[]) {
+  if (batch.length === 0) return []
+  const queueId = await findQueue(store, executor, queue)
+  if (queueId === undefined) return batch.map(() => refused('notFound'))
+  const outcomes = outcomesOf(batch, await storeItems(store, executor, queueId, sortItems(batch)))
+  const stored = outcomes.some((outcome) => outcome.ok && !outcome.duplicate)
+  // Sent by the server when the transaction commits, once however often it is asked for within one.
+  if (stored && store.notifyInTransaction) {
+    await executor.execute(store.sql.NOTIFY, [store.channel, String(queueId)])
+  }
+  return outcomes
+}
+
+async function ack(
+  store: Store,
+  executor: PgExecutor,
+  batch: readonly Delivery[],
+): Promise<readonly Settled[]> {
+  const all = heldOfAll(batch)
+  if (all.length === 0) return batch.map(() => lost)
+  const done = seqsOf(await executor.execute(store.sql.ACK_IN_LEASE, claimsOf(all)))
+  return batch.map((delivery) => {
+    const held = heldOf(delivery)
+    if (!held || !done.delete(held.seq)) return lost
+    held.leaving = true
+    return settled
+  })
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
+}
+
+/** Newer versions of pg say whether a client is in a transaction; without one nothing would hold our acts together. */
+function refuseIdle(tx: object): void {
+  if (!('getTransactionStatus' in tx) || typeof tx.getTransactionStatus !== 'function') return
+  const status: unknown = tx.getTransactionStatus()
+  if (status !== 'I') return
+  throw new MillraceError(
+    'MILLRACE_FOREIGN_TRANSACTION',
+    'the pg client given as tx has no open transaction; begin one first (BEGIN), then send, then commit; nothing was stored',
+  )
+}

@@ -1,0 +1,88 @@
+import { hasCode } from '../../model/errors.ts'
+import type { Fault } from '../../model/fault.ts'
+import { numberArray, textArray } from '../../sql/pg-array.ts'
+import { pgFault } from '../../sql/pg-fault.ts'
+import type {
+  QueueSpec,
+  SubscribeOptions,
+  Subscription,
+  Transport,
+} from '../../transport/transport.ts'
+import { browse } from './browse.ts'
+import { send } from './send.ts'
+import { shelf } from './shelf.ts'
+import { closedError, needQueue, query, type Store } from './store.ts'
+import { postgresSubscription } from './subscription.ts'
+import { postgresTraits } from './traits.ts'
+import { transactionFinder } from './transaction.ts'
+
+export interface TransportParts {
+  readonly store: Store
+  readonly databaseId: string
+  /** Ends the waiting, then the connections. */
+  readonly end: () => Promise<void>
+}
+
+export function postgresTransport({ store, databaseId, end }: TransportParts): Transport {
+  const subscriptions = new Set<Subscription>()
+  const findTransaction = transactionFinder(store)
+  let closed: Promise<void> | undefined
+  return {
+    name: 'postgres',
+    traits: postgresTraits,
+    databaseId,
+    send: (queue, batch, options) => send(store, queue, batch, options),
+    subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
+    diagnose,
+    close() {
+      closed ??= Promise.all([...subscriptions].map((one) => one.close())).then(end)
+      return closed
+    },
+    topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
+    browse: browse(store),
+    shelf: shelf(store),
+    transaction: async (tx) => {
+      if (store.closing.aborted) throw closedError('the transport')
+      return await findTransaction(tx)
+    },
+  }
+}
+
+async function subscribe(
+  store: Store,
+  subscriptions: Set<Subscription>,
+  name: string,
+  { leaseMs }: SubscribeOptions,
+): Promise<Subscription> {
+  const queueId = await needQueue(store, name)
+  const subscription = postgresSubscription({
+    store,
+    queueId,
+    leaseMs,
+    onClose: (one) => subscriptions.delete(one),
+  })
+  subscriptions.add(subscription)
+  return subscription
+}
+
+async function ensure(
+  store: Store,
+  queues: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<void> {
+  // One row each: a statement cannot touch a row twice. The last one counts.
+  const specs = [...new Map(queues.map((spec) => [spec.name, spec])).values()]
+  if (specs.length === 0) return
+  const params = [
+    textArray(specs.map(({ name }) => name)),
+    textArray(specs.map(({ owner }) => owner)),
+    numberArray(specs.map(({ maxDepth }) => maxDepth ?? null)),
+  ]
+  await query(store, store.sql.ENSURE_QUEUES, params, { signal })
+}
+
+function diagnose(error: unknown): Fault {
+  const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
+  if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
+  return pgFault(error)
+}
