@@ -1,3 +1,5 @@
+import './model/node-version.ts'
+
 export type * from './admin/admin.ts'
 export type { Codec } from './codec/codec.ts'
 export type { Inbox, InboxConnector } from './inbox/inbox.ts'
@@ -9,10 +11,10 @@ export { type Logger, silentLogger } from './model/logger.ts'
 export type { Outbox, OutboxConnector } from './outbox/outbox.ts'
 export type * from './runtime/app.ts'
 export {
-  type MillraceConfig,
-  type WorkerConfig,
   defineConfig,
   defineWorker,
+  type MillraceConfig,
+  type WorkerConfig,
 } from './runtime/config.ts'
 export type * from './runtime/create.ts'
 export { createMillrace } from './runtime/create-millrace.ts'

@@ -1,3 +1,5 @@
+import '../model/node-version.ts'
+
 export { type ConformanceOptions, conformance, type Deviation } from './conformance.ts'
 export {
   DEFAULT_OWNER,

@@ -1,3 +1,5 @@
+import '../model/node-version.ts'
+
 export { HttpStatusError } from './http-status-error.ts'
 export { type HttpTarget, type HttpTargetOptions, httpTarget } from './http-target.ts'
 export { type Intake, intake } from './intake.ts'

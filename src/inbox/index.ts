@@ -1,3 +1,5 @@
+import '../model/node-version.ts'
+
 export type { PgTransactionClient, PgTransactionOf } from '../sql/pg-transaction-type.ts'
 export type {
   Inbox,

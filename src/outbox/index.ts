@@ -1,3 +1,5 @@
+import '../model/node-version.ts'
+
 export type {
   Outbox,
   OutboxConnector,

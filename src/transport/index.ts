@@ -1,2 +1,4 @@
+import '../model/node-version.ts'
+
 export type * from './traits.ts'
 export type * from './transport.ts'
