@@ -1,19 +1,23 @@
 // Compiles src/ to dist/. Runs on npm ci and before npm pack, on whatever Node is at hand.
 import { execFileSync } from 'node:child_process'
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-if (!existsSync(`${root}/node_modules/typescript`)) {
+const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+
+if (!existsSync(compiler)) {
   console.log('millrace: typescript is not installed, dist/ is not rebuilt')
 } else {
-  rmSync(`${root}/dist`, { recursive: true, force: true })
-  execFileSync(
-    process.execPath,
-    [`${root}/node_modules/typescript/bin/tsc`, '-p', 'tsconfig.build.json'],
-    {
-      cwd: root,
-      stdio: 'inherit',
-    },
-  )
+  // Beside dist/ first: who uses the old one meanwhile finds it whole.
+  const fresh = mkdtempSync(join(root, '.dist-'))
+  try {
+    const args = [compiler, '-p', 'tsconfig.build.json', '--outDir', fresh]
+    execFileSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
+    rmSync(join(root, 'dist'), { recursive: true, force: true })
+    renameSync(fresh, join(root, 'dist'))
+  } finally {
+    rmSync(fresh, { recursive: true, force: true })
+  }
 }
