@@ -9,6 +9,7 @@ import { openBell } from './bell.ts'
 import { deafEar, openEar } from './ear.ts'
 import { queueSchema } from './schema.ts'
 import { closedError, type Store, statementsIn } from './store.ts'
+import { readIdentity } from './transaction.ts'
 import { postgresTransport } from './transport.ts'
 
 export type PostgresOptions = PostgresSettings & PgAddress
@@ -62,8 +63,10 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
     await migratePg(pool, schema, queueSchema, migrate, { signal })
     const databaseId = await pgDatabaseId({ execute: pool.query }, schema)
     if (databaseId === undefined) throw new Error(`schema ${schema} vanished after its migration`)
+    const sql = statementsIn(schema)
+    const identity = await readIdentity({ sql, schema }, { execute: pool.query })
     const { store, end } = openStore(pool, options, context, databaseId)
-    return postgresTransport({ store, databaseId, end })
+    return postgresTransport({ store, databaseId, identity, end })
   } catch (error) {
     await pool.close()
     throw error

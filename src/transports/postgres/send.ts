@@ -135,7 +135,7 @@ export async function storeItems(
   return outcomes
 }
 
-function outcomesOf(
+export function outcomesOf(
   batch: readonly Envelope[],
   outcomes: ReadonlyMap<number, Sent>,
 ): readonly Sent[] {

@@ -11,11 +11,14 @@ import { claimsOf, heldOfAll, lost, seqsOf } from './settle.ts'
 import { findQueue, query, type Store } from './store.ts'
 
 /** Our acts in the user's open transaction; undefined when it is on another database or another kind of client. */
-export function transactionFinder(store: Store): (tx: unknown) => Promise<Transaction | undefined> {
+export function transactionFinder(
+  store: Store,
+  identity: string,
+): (tx: unknown) => Promise<Transaction | undefined> {
   const identities = new WeakMap<object, string>()
-  let ours: string | undefined
+  let ours = identity
 
-  const isOurs = (identity: string): boolean => identity === ours
+  const isOurs = (found: string): boolean => found === ours
   const identityOf = async (tx: object, executor: PgExecutor): Promise<string> => {
     const known = identities.get(tx)
     if (known !== undefined && isOurs(known)) return known
@@ -31,7 +34,9 @@ export function transactionFinder(store: Store): (tx: unknown) => Promise<Transa
     const theirs = await identityOf(tx, executor)
     if (!isOurs(theirs)) {
       // Ours changes when the server was started again.
-      ours = await readIdentity(store, { execute: (sql, params) => query(store, sql, params) })
+      ours = await readIdentity(store, {
+        execute: (sql, params) => query(store, sql, params, { timeoutMs: IDENTITY_TIMEOUT_MS }),
+      })
       if (!isOurs(theirs) || theirs === NOWHERE) return undefined
     }
     return transactionOn(store, executor)
@@ -40,7 +45,13 @@ export function transactionFinder(store: Store): (tx: unknown) => Promise<Transa
 
 const NOWHERE = ''
 
-async function readIdentity({ sql, schema }: Store, executor: PgExecutor): Promise<string> {
+/** The user's transaction may hold the last connection of a shared pool, and then there is none to ask with. */
+const IDENTITY_TIMEOUT_MS = 5_000
+
+export async function readIdentity(
+  { sql, schema }: Pick<Store, 'sql' | 'schema'>,
+  executor: PgExecutor,
+): Promise<string> {
   const [row] = await executor.execute(sql.IDENTITY, [schema])
   return row === undefined ? NOWHERE : String(row.identity)
 }

@@ -19,13 +19,15 @@ import { transactionFinder } from './transaction.ts'
 export interface TransportParts {
   readonly store: Store
   readonly databaseId: string
+  /** Of the database as it runs now; see `readIdentity`. */
+  readonly identity: string
   /** Ends the waiting, then the connections. */
   readonly end: () => Promise<void>
 }
 
-export function postgresTransport({ store, databaseId, end }: TransportParts): Transport {
+export function postgresTransport({ store, databaseId, identity, end }: TransportParts): Transport {
   const subscriptions = new Set<Subscription>()
-  const findTransaction = transactionFinder(store)
+  const findTransaction = transactionFinder(store, identity)
   let closed: Promise<void> | undefined
   return {
     name: 'postgres',
