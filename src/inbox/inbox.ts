@@ -6,6 +6,8 @@ import type { MaybePromise } from '../model/maybe-promise.ts'
 export interface InboxConnector<Tx> {
   readonly name: string
   connect(context: InboxContext): Promise<Inbox<Tx>>
+  /** The SQL of every schema version, oldest first, for people whose DBA applies it. Absent without a SQL schema. */
+  readonly migrationSql?: () => string
 }
 
 export interface InboxContext {

@@ -9,6 +9,8 @@ import type { MaybePromise } from '../model/maybe-promise.ts'
 export interface OutboxConnector {
   readonly name: string
   connect(context: OutboxContext): Promise<Outbox>
+  /** The SQL of every schema version, oldest first, for people whose DBA applies it. Absent without a SQL schema. */
+  readonly migrationSql?: () => string
 }
 
 export interface OutboxContext {

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { test } from 'node:test'
+import { createMillrace, defineQueue } from 'millrace'
+import { postgresInbox } from 'millrace/inbox'
+import { memory } from 'millrace/memory'
+import { z } from 'zod'
+import { silentLogger } from '../../src/model/logger.ts'
+import { inboxContext, type PostgresInboxSubject, postgresInboxClients } from './inbox-subjects.ts'
+import {
+  dropSchema,
+  freshSchema,
+  NO_SERVER,
+  nodePool,
+  postgresServers,
+} from './postgres-servers.ts'
+import { until } from './until.ts'
+
+const servers = postgresServers()
+if (servers.length === 0) test('inbox on postgres', { skip: NO_SERVER }, () => {})
+
+const key = { queue: 'orders', key: 'a' }
+const LEASE_MS = 10_000
+
+for (const { name, open } of postgresInboxClients().filter(({ server }) => !server.pooled)) {
+  test(`${name}: a worker that is stopped in its effect blocks nobody for longer than its lease`, async () => {
+    const subject = await open()
+    const inbox = await subject.connect()
+    const child = stoppable(subject, 700)
+    await child.says('inside')
+    // The second run needs a lock that the stopped one holds, and the same key.
+    const outcome = await inbox.run(key, {
+      leaseMs: LEASE_MS,
+      effect: async (tx) => {
+        await subject.execute(tx, 'SELECT pg_advisory_xact_lock(4711)')
+        await subject.effect(tx, 2)
+      },
+      last: () => true,
+    })
+    assert.equal(outcome.kind, 'committed')
+    child.resume()
+    await child.says('failed')
+    assert.deepEqual(await subject.effects(), [2])
+    assert.deepEqual(child.heard, ['inside', 'failed'])
+    await inbox.close()
+    await subject.dispose()
+  })
+}
+
+for (const { name, open } of postgresInboxClients()) {
+  test(`${name}: a commit whose answer was lost is an unknown outcome, and the retry is safe`, async () => {
+    const subject = await open()
+    const inbox = await subject.connect()
+    const table = `"${subject.schema.replaceAll('"', '""')}"`
+    const look = nodePool(subject.url, 1)
+    await look.query(`
+      CREATE FUNCTION ${table}.cut() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON ${table}.effect DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION ${table}.cut()`)
+    await assert.rejects(
+      inbox.run(key, {
+        leaseMs: LEASE_MS,
+        effect: (tx) => subject.effect(tx, 1),
+        last: () => true,
+      }),
+      { code: 'MILLRACE_OUTCOME_UNKNOWN', retryable: true },
+    )
+    await look.query(`DROP TRIGGER cut ON ${table}.effect`)
+    const again = await inbox.run(key, {
+      leaseMs: LEASE_MS,
+      effect: (tx) => subject.effect(tx, 2),
+      last: () => true,
+    })
+    assert.equal(again.kind, 'committed')
+    assert.deepEqual(await subject.effects(), [2])
+    await look.end()
+    await inbox.close()
+    await subject.dispose()
+  })
+
+  test(`${name}: what the effect does wrong in SQL is thrown as the client throws it`, async () => {
+    const subject = await open()
+    const inbox = await subject.connect()
+    const run = (effect: (tx: unknown) => Promise<unknown>): Promise<unknown> =>
+      inbox.run(key, { leaseMs: LEASE_MS, effect, last: () => true })
+    await assert.rejects(
+      run(async (tx) => subject.execute(tx, 'SELECT 1 / 0')),
+      { code: '22012' },
+    )
+    const swallowed = run(async (tx) => {
+      await subject.effect(tx, 1)
+      await Promise.resolve(subject.execute(tx, 'SELECT 1 / 0')).catch(() => {})
+    })
+    await assert.rejects(swallowed, (error: Error) => 'code' in error && error.code !== undefined)
+    assert.deepEqual(await subject.effects(), [])
+    assert.deepEqual(await inbox.seen([key]), [false])
+    await inbox.close()
+    await subject.dispose()
+  })
+}
+
+for (const { name, url } of servers) {
+  test(`${name}: fifty handlers that wait hold no connection`, async () => {
+    const schema = freshSchema()
+    const pool = nodePool(url, 3)
+    const work = defineQueue({
+      name: 'work',
+      owner: 'team-a',
+      payload: z.object({ n: z.number() }),
+    })
+    const app = await createMillrace({
+      transport: memory(),
+      queues: [work],
+      inbox: postgresInbox({ pool, schema }),
+      logger: silentLogger,
+    })
+    const gate = Promise.withResolvers<void>()
+    let waiting = 0
+    let done = 0
+    app.work(
+      work,
+      async (message, ctx) => {
+        waiting += 1
+        await gate.promise
+        await ctx.tx(async (client) => {
+          const { rows } = await client.query('SELECT $1::int AS n', [message.payload.n])
+          assert.deepEqual(rows, [{ n: message.payload.n }])
+        })
+        done += 1
+      },
+      { concurrency: 50 },
+    )
+    await app.start()
+    await app.sendBatch(
+      work,
+      Array.from({ length: 50 }, (_, n) => ({ n })),
+    )
+    await until('fifty handlers to wait', () => waiting === 50)
+    await until('all connections to be idle', () => pool.idleCount === pool.totalCount)
+    const open =
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND pid = ANY ($1)"
+    const pids = await Promise.all(
+      [1, 2, 3].map(async () =>
+        Number((await pool.query('SELECT pg_backend_pid() AS pid')).rows[0]?.pid),
+      ),
+    )
+    assert.equal((await pool.query(open, [pids])).rows[0]?.n, 0)
+    gate.resolve()
+    await until('fifty effects through three connections', () => done === 50)
+    await app.close()
+    await pool.end()
+    await dropSchema(url, schema)
+  })
+
+  test(`${name}: limits that the user has set shorter than the lease stay`, async () => {
+    const schema = freshSchema()
+    const pool = nodePool(`${url}?options=-c%20idle_in_transaction_session_timeout%3D4s`, 1)
+    const inbox = await postgresInbox({ pool, schema }).connect(inboxContext())
+    const show = 'SHOW idle_in_transaction_session_timeout'
+    const limits: string[] = []
+    for (const leaseMs of [60_000, 3_000]) {
+      await inbox.run(
+        { queue: 'orders', key: String(leaseMs) },
+        {
+          leaseMs,
+          effect: async (client) => {
+            limits.push(
+              String((await client.query(show)).rows[0]?.idle_in_transaction_session_timeout),
+            )
+          },
+          last: () => true,
+        },
+      )
+    }
+    limits.push(String((await pool.query(show)).rows[0]?.idle_in_transaction_session_timeout))
+    assert.deepEqual(limits, ['4s', '3s', '4s'])
+    await inbox.close()
+    await pool.end()
+    await dropSchema(url, schema)
+  })
+}
+
+interface Stoppable {
+  readonly heard: readonly string[]
+  says(line: string): Promise<void>
+  resume(): void
+}
+
+function stoppable({ url, schema }: PostgresInboxSubject, leaseMs: number): Stoppable {
+  const script = new URL('./inbox-stopped.ts', import.meta.url).pathname
+  const child = spawn(
+    process.execPath,
+    ['--conditions=millrace-source', script, url, schema, String(leaseMs)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const heard: string[] = []
+  createInterface({ input: child.stdout }).on('line', (line) => heard.push(line))
+  const exited = once(child, 'exit')
+  return {
+    heard,
+    says: async (line) => {
+      await until(`the child to say ${line}`, () => heard.includes(line))
+      if (line === 'failed') await exited
+    },
+    resume: () => void child.kill('SIGCONT'),
+  }
+}
