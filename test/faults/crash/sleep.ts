@@ -40,10 +40,10 @@ export async function runSleeper(spec: BackendSpec, folder: string): Promise<voi
     assert.ok(neighbourMs < 4_000, `the neighbour waited ${neighbourMs} ms for a stopped process`)
     await until(async () => (await stand.effects()).get('tx-sleeper') === 1)
     const refused = recorded(recordFile).filter((event) => event.what === 'refused')
-    assert.deepEqual(
-      refused.map((event) => event.what === 'refused' && event.code),
-      ['MILLRACE_LEASE_LOST'],
-    )
+    assert.equal(refused.length, 1)
+    // Whichever it notices first: that its time is over, or that its fence no longer matches.
+    const reasons = ['MILLRACE_LEASE_LOST', 'MILLRACE_HANDLER_TIMEOUT']
+    for (const event of refused) assert.ok(event.what === 'refused' && reasons.includes(event.code))
     assert.deepEqual(
       [...(await stand.effects())].sort(),
       [
