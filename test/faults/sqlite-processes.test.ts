@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
+import { afterEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { sqlite } from 'millrace/sqlite'
 import { pause, systemClock } from '../../src/model/clock.ts'
@@ -14,6 +14,12 @@ import { databaseFile } from '../transports/sqlite-harness.ts'
 const CHILD = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url))
 const clock = systemClock()
 const { signal } = new AbortController()
+
+/** A test that failed half way leaves nobody behind. */
+const running = new Set<ChildProcess>()
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
 
 interface Child {
   readonly process: ChildProcess
@@ -29,6 +35,8 @@ function start(act: string, file: string, number = 0): Child {
     ['--conditions=millrace-source', CHILD, act, file, String(number)],
     { stdio: ['pipe', 'pipe', 'pipe'] },
   )
+  running.add(child)
+  child.once('close', () => running.delete(child))
   const lines: string[] = []
   const errors: string[] = []
   createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
