@@ -1,5 +1,6 @@
 import { after, test } from 'node:test'
 import { conformance, type Deviation } from 'millrace/conformance'
+import { recordResult } from '../conformance-results.ts'
 import { betterSqliteHarness, nodeFileHarness, nodeMemoryHarness } from './sqlite-harness.ts'
 
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
@@ -21,5 +22,5 @@ const subjects = [
 for (const { open, deviations } of subjects) {
   const harness = await open()
   after(() => harness.dispose())
-  await conformance({ test, harness, depth, deviations })
+  await conformance({ test, harness, depth, deviations, onResult: recordResult })
 }

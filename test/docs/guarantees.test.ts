@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { backendsOf, guaranteesPage } from '../../scripts/guarantees-page.ts'
+import { read } from '../source-files.ts'
+
+const { MILLRACE_TEST_RESULTS: results, MILLRACE_TEST_COMPLETE: complete } = process.env
+
+test('docs/guarantees.md says what this run of the kit showed.', (t) => {
+  if (results === undefined || complete !== 'yes') {
+    t.skip('only a run of all tests can tell whether docs/guarantees.md is true')
+    return
+  }
+  const shown = guaranteesPage(readFileSync(results, 'utf8'))
+  const committed = read('docs/guarantees.md')
+  const untested = backendsOf(committed).filter((name) => !backendsOf(shown).includes(name))
+  if (untested.length > 0 && process.env.MILLRACE_REQUIRE !== 'all') {
+    t.skip(`docs/guarantees.md also speaks of what was not tested: ${untested.join(', ')}`)
+    return
+  }
+  assert.equal(committed, shown, 'run `npm run guarantees` and read the difference')
+})
