@@ -22,11 +22,22 @@ once when effect and record commit in one transaction, which is what \`ctx.tx\` 
 
 const ORDER = ['memory', 'sqlite', 'postgres', 'pgbouncer']
 
-/** By backend; within one as it ran. Test files run side by side, so their lines come mixed. */
+/**
+ * By backend; within one as the first backend that makes the promise ran it, the simplest first. Test files, and promises
+ * within one, run side by side, so the lines come mixed.
+ */
 function inOrder(results: readonly Result[]): readonly Result[] {
   const rank = ({ backend }: Result): number =>
     ORDER.findIndex((prefix) => backend.startsWith(prefix))
-  return results.toSorted((a, b) => rank(a) - rank(b) || a.backend.localeCompare(b.backend))
+  const byBackend = results.toSorted(
+    (a, b) => rank(a) - rank(b) || a.backend.localeCompare(b.backend),
+  )
+  const titles = [...new Set(byBackend.map(({ title }) => title))]
+  const place = new Map(titles.map((title, i) => [title, i]))
+  const placeOf = ({ title }: Result): number => place.get(title) ?? titles.length
+  return byBackend.toSorted(
+    (a, b) => rank(a) - rank(b) || a.backend.localeCompare(b.backend) || placeOf(a) - placeOf(b),
+  )
 }
 
 /** The columns of the first table. */

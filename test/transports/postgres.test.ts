@@ -1,5 +1,6 @@
 import { after, describe, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
+import { recordResult } from '../conformance-results.ts'
 import { type PostgresHarnessOptions, postgresHarness } from './postgres-harness.ts'
 import { NO_SERVER, pgBouncer, postgresServers } from './postgres-servers.ts'
 
@@ -29,7 +30,12 @@ for (const subject of subjects) {
   const harness = await postgresHarness(subject)
   after(() => harness.dispose())
   const promises: { readonly title: string; readonly keep: () => Promise<void> }[] = []
-  await conformance({ test: (title, keep) => promises.push({ title, keep }), harness, depth })
+  await conformance({
+    test: (title, keep) => promises.push({ title, keep }),
+    harness,
+    depth,
+    onResult: recordResult,
+  })
   describe(harness.name, { concurrency: subject.server.pooled ? 1 : AT_ONCE }, () => {
     for (const { title, keep } of promises) test(title, keep)
   })
