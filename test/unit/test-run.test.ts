@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { summary, verdict } from '../../scripts/test/summary.ts'
+import { waves } from '../../scripts/test/waves.ts'
+import { ROOT } from '../source-files.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'millrace-runner-'))
+after(() => rm(folder, { recursive: true, force: true }))
+
+const FILES = {
+  'good.test.ts': `import { suite, test } from 'node:test'
+    test('one', () => {})
+    suite('more', () => test('two', () => {}))
+    test('three', { skip: 'no server' }, () => {})`,
+  'bad.test.ts': `import { test } from 'node:test'
+    test('fine', () => {})
+    test('broken', () => { console.log('a hint'); throw new Error('the reason') })`,
+  'crashed.test.ts': `throw new Error('while loading')`,
+  'empty.test.ts': '',
+  'late.test.ts': `import { test } from 'node:test'
+    test('fine', () => {})
+    process.on('exit', () => { process.exitCode = 3 })`,
+} as const
+
+/** Runs the named files as a wave of `npm test` would; in a process, because node:test refuses to nest. */
+async function run(names: readonly (keyof typeof FILES)[]): Promise<string> {
+  for (const name of names) await writeFile(join(folder, name), FILES[name])
+  const script = `
+    import { tally } from ${JSON.stringify(join(ROOT, 'scripts/test/tally.ts'))}
+    import { runWave } from ${JSON.stringify(join(ROOT, 'scripts/test/wave-run.ts'))}
+    const files = ${JSON.stringify(names)}.map((name) => ${JSON.stringify(`${folder}/`)} + name)
+    const results = tally(${JSON.stringify(folder)}, console.log)
+    const limits = { signal: new AbortController().signal, fileTimeoutMs: 20_000 }
+    await runWave({ name: 'a', files, concurrency: 1 }, results, limits)
+    const { passed, failed, skipped, reasons } = results.totals()
+    console.log(passed, failed, skipped, ...reasons.keys())`
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const main = join(folder, 'main.ts')
+  await writeFile(main, script)
+  const { stdout } = await promisify(execFile)(process.execPath, [main], { env, cwd: ROOT })
+  return stdout
+}
+
+test('Passed and skipped tests are counted, suites are not, and the reason of a skip is kept.', async () => {
+  const said = await run(['good.test.ts'])
+  assert.match(said, /^ok {3}good\.test\.ts \(2 passed, 1 skipped, [\d.]+ s\)\n2 0 1 no server\n$/)
+})
+
+test('A failed test is shown in full, with what its file wrote.', async () => {
+  const said = await run(['bad.test.ts', 'good.test.ts'])
+  assert.match(said, /^FAILED bad\.test\.ts › broken$/m)
+  assert.match(said, /Error: the reason[\s\S]*at /)
+  assert.match(said, /a hint/)
+  assert.match(said, /^FAIL bad\.test\.ts \(1 passed, 1 failed,/m)
+  assert.match(said, /\n3 1 1 no server\n$/)
+})
+
+test('A file that crashes, that holds no test, or that ends badly after its tests has failed.', async () => {
+  assert.match(await run(['crashed.test.ts']), /while loading[\s\S]*\n0 1 0\n$/)
+  assert.match(await run(['empty.test.ts']), /it ran no test[\s\S]*\n0 1 0\n$/)
+  assert.match(await run(['late.test.ts']), /FAILED late\.test\.ts[\s\S]*\n1 1 0\n$/)
+})
+
+test('The last line is the verdict, and a missing backend is named with its reason.', () => {
+  const backends = [
+    { name: 'postgres 18', available: true },
+    { name: 'pgbouncer', available: false, why: 'not on PATH', command: 'apt-get install it' },
+  ]
+  const totals = { passed: 5, failed: 0, skipped: 2, reasons: new Map([['no pooler', 2]]) }
+  const lines = summary({ backends, totals, ranMs: 1_000, complete: true })
+  assert.equal(lines.at(-1), '5 passed, 0 failed, 2 skipped')
+  assert.ok(lines.includes('  tested: postgres 18'))
+  assert.ok(
+    lines.includes('  not available: pgbouncer (not on PATH; to get it: apt-get install it)'),
+  )
+  assert.ok(lines.includes('  2: no pooler'))
+  assert.equal(verdict({ passed: 1, failed: 2, skipped: 0 }), '1 passed, 2 failed')
+})
+
+test('Every test file runs in exactly one wave, faults alone, and filters choose files.', () => {
+  const all = waves(ROOT, [])
+  const files = all.flatMap((wave) => wave.files)
+  assert.equal(new Set(files).size, files.length)
+  assert.ok(files.includes(import.meta.filename))
+  const faults = all.find((wave) => wave.files.some((file) => file.includes('/test/faults/')))
+  assert.equal(faults?.concurrency, 1)
+  const [only] = waves(ROOT, [import.meta.filename])
+  assert.deepEqual(only?.files, [import.meta.filename])
+  assert.deepEqual(waves(ROOT, [join(ROOT, 'test/nowhere')]), [])
+})
