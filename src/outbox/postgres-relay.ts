@@ -60,7 +60,11 @@ export function postgresRelay({
   ): Promise<readonly Row[]> => {
     const queues = textArray(keys.map(({ queue }) => String(queue)))
     const names = textArray(keys.map(({ key }) => String(key)))
-    return fromTheFirst(keys, await executor.execute(statements.OF_KEYS, [queues, names, max]))
+    const ofEach = Math.ceil(max / keys.length)
+    return fromTheFirst(
+      keys,
+      await executor.execute(statements.OF_KEYS, [queues, names, ofEach, max]),
+    )
   }
 
   const conclude = async (

@@ -43,17 +43,20 @@ SELECT aggregatetype AS queue, ordering_key AS key, seq::text AS seq,
     ELSE false END AS taken
 FROM looked_at`,
 
-  /** The rows of keys that were taken, seen after they were. Parameters: queues, keys, most rows. */
+  /** The rows of keys that were taken, seen after they were. Parameters: queues, keys, most of a key, most rows. */
   OF_KEYS: `
-SELECT o.seq::text AS seq, o.id, o.aggregatetype, o.payload, o.headers, o.idempotency_key, o.ordering_key,
-  o.priority::int4 AS priority, o.delay_ms, o.ready_at, o.remember, o.tries,
-  o.next_try_at <= clock_timestamp() AS due,
-  (extract(epoch FROM clock_timestamp() - o.created_at) * 1000)::float8 AS waited_ms
-FROM {schema}.outbox AS o
-JOIN unnest($1::text[], $2::text[]) AS taken (queue, key)
-  ON o.aggregatetype = taken.queue AND o.ordering_key = taken.key
-ORDER BY o.seq LIMIT $3::int4
-FOR UPDATE OF o SKIP LOCKED`,
+SELECT row.*
+FROM unnest($1::text[], $2::text[]) AS taken (queue, key)
+CROSS JOIN LATERAL (
+  SELECT o.seq::text AS seq, o.id, o.aggregatetype, o.payload, o.headers, o.idempotency_key, o.ordering_key,
+    o.priority::int4 AS priority, o.delay_ms, o.ready_at, o.remember, o.tries,
+    o.next_try_at <= clock_timestamp() AS due,
+    (extract(epoch FROM clock_timestamp() - o.created_at) * 1000)::float8 AS waited_ms
+  FROM {schema}.outbox AS o
+  WHERE o.ordering_key IS NOT NULL AND o.aggregatetype = taken.queue AND o.ordering_key = taken.key
+  ORDER BY o.aggregatetype, o.ordering_key, o.seq LIMIT $3::int4
+  FOR UPDATE SKIP LOCKED) AS row
+ORDER BY row.seq::bigint LIMIT $4::int4`,
 
   /** Parameter: most rows. */
   UNORDERED: `

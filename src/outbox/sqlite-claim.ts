@@ -63,7 +63,10 @@ const noJitter = (): number => 0
 
 type Rows = readonly Readonly<Record<string, unknown>>[]
 
-/** Only who finds the first row of a key due may take it and those that follow; a held one is not due. */
+/**
+ * Only who finds the first row of a key due may take it and those that follow; a held one is not due. Looks at every
+ * key once at most, from the cursor on and then from the start.
+ */
 function ordersDue(
   handle: SqliteHandle,
   now: number,
@@ -71,13 +74,16 @@ function ordersDue(
   from: KeyCursor,
 ): { readonly rows: Rows; readonly cursor: KeyCursor } {
   const rows: Rows[number][] = []
+  const seen = new Set<string>()
   let cursor = from
   for (let looked = 0; looked < KEYS_MAX && rows.length < max; looked++) {
-    const found = prepared(handle, NEXT_HEAD).get(cursor.queue, cursor.key)
-    if (found === undefined) return { rows, cursor: firstKey }
-    const head = asRow(found)
-    cursor = { queue: String(head.aggregatetype), key: String(head.ordering_key) }
-    if (asNumber(head.next_try_at) > now) continue
+    const found = nextHead(handle, cursor) ?? nextHead(handle, firstKey)
+    if (found === undefined) break
+    cursor = { queue: String(found.aggregatetype), key: String(found.ordering_key) }
+    const name = `${cursor.queue} ${cursor.key}`
+    if (seen.has(name)) break
+    seen.add(name)
+    if (asNumber(found.next_try_at) > now) continue
     rows.push(
       ...prepared(handle, OF_KEY)
         .all(cursor.queue, cursor.key, max - rows.length)
@@ -85,6 +91,11 @@ function ordersDue(
     )
   }
   return { rows, cursor }
+}
+
+function nextHead(handle: SqliteHandle, { queue, key }: KeyCursor): Rows[number] | undefined {
+  const found = prepared(handle, NEXT_HEAD).get(queue, key)
+  return found === undefined ? undefined : asRow(found)
 }
 
 export function renew(handle: SqliteHandle, now: number, name: string): void {

@@ -1,0 +1,313 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Outbox, OutboxRow, Publish } from 'millrace/outbox'
+import type { Sent } from '../../src/model/delivery.ts'
+import type { Envelope } from '../../src/model/envelope.ts'
+import {
+  add,
+  envelope,
+  type OutboxSubject,
+  postgresOutboxClients,
+  sqliteOutboxClients,
+} from './outbox-subjects.ts'
+import { NO_SERVER, postgresServers } from './postgres-servers.ts'
+import { until } from './until.ts'
+
+if (postgresServers().length === 0) test('outbox on postgres', { skip: NO_SERVER }, () => {})
+
+for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()]) {
+  const about = (
+    what: string,
+    check: (subject: OutboxSubject, outbox: Outbox) => Promise<void>,
+  ): void =>
+    void test(`${name}: ${what}`, async () => {
+      const subject = await open()
+      const outbox = await subject.connect()
+      try {
+        await check(subject, outbox)
+      } finally {
+        await outbox.close()
+        await subject.dispose()
+      }
+    })
+
+  about(
+    'what was rolled back is never published, what was committed is',
+    async (subject, outbox) => {
+      const broker = recorder()
+      const undone = await subject.begin()
+      await (await rowsIn(outbox, undone.tx)).add('orders', [envelope()])
+      await undone.rollback()
+      assert.deepEqual(await outbox.relay(10, broker.publish), nothing)
+      const done = envelope()
+      await add(subject, outbox, [done])
+      assert.deepEqual(await outbox.relay(10, broker.publish), {
+        taken: 1,
+        published: 1,
+        failed: [],
+      })
+      assert.deepEqual(broker.ids(), [done.id])
+      assert.deepEqual(await outbox.relay(10, broker.publish), nothing)
+      assert.deepEqual(await outbox.lag(), { rows: 0, ageMs: 0 })
+    },
+  )
+
+  about('an envelope comes out as it went in', async (subject, outbox) => {
+    const full: Envelope = {
+      id: 'id-"\\{},NULL',
+      body: Uint8Array.from({ length: 256 }, (_, n) => n),
+      headers: { traceparent: '00-a', text: 'ключ "\\{},\u0001' },
+      priority: 9,
+      idempotencyKey: 'i-"\\{}',
+      orderingKey: 'o-"\\{}',
+      readyAt: 4_102_444_800_000,
+      remember: [
+        { kind: 'idempotency', key: 'i', fingerprint: 'f', windowMs: 86_400_000 },
+        { kind: 'dedupe', key: 'd', fingerprint: undefined, windowMs: 1_000 },
+      ],
+    }
+    const plain = envelope({ body: new Uint8Array(0) })
+    await add(subject, outbox, [full, plain])
+    const broker = recorder()
+    await outbox.relay(10, broker.publish)
+    assert.deepEqual(broker.rows.map(plainRow), [
+      { queue: 'orders', tries: 0, envelope: full },
+      { queue: 'orders', tries: 0, envelope: plain },
+    ])
+  })
+
+  about('the time that a row waited is taken off its delay', async (subject, outbox) => {
+    const delayMs = 3_600_000
+    await add(subject, outbox, [
+      envelope({ delayMs }),
+      envelope({ delayMs: 1 }),
+      envelope({ delayMs: 0 }),
+    ])
+    await until('time to pass', async () => (await outbox.lag()).ageMs > 5)
+    const broker = recorder()
+    await outbox.relay(10, broker.publish)
+    const [long = -1, short = -1, none = -1] = broker.rows.map((row) => row.envelope.delayMs)
+    assert.ok(long < delayMs && long > delayMs - 60_000, String(long))
+    assert.deepEqual([short, none], [0, 0])
+  })
+
+  about('an id is stored once', async (subject, outbox) => {
+    const one = envelope()
+    const user = await subject.begin()
+    const rows = await rowsIn(outbox, user.tx)
+    assert.deepEqual(await rows.add('orders', []), [])
+    const sent = await rows.add('orders', [one, envelope(), one])
+    assert.deepEqual(
+      sent.map((outcome) => outcome.ok && outcome.duplicate),
+      [false, false, true],
+    )
+    assert.deepEqual(await rows.add('orders', [one]), [{ ok: true, id: one.id, duplicate: true }])
+    assert.deepEqual(await rows.add('others', [one]), [{ ok: true, id: one.id, duplicate: false }])
+    await user.commit()
+    assert.equal((await outbox.lag()).rows, 3)
+  })
+
+  about('a transaction of another database is not taken', async (subject, outbox) => {
+    for (const tx of subject.foreign()) assert.equal(await outbox.transaction(tx), undefined)
+    const user = await subject.begin()
+    const found = outbox.transaction(user.tx)
+    assert.equal((await found)?.synchronous, subject.kind === 'sqlite')
+    assert.equal(found instanceof Promise, subject.kind !== 'sqlite')
+    await user.rollback()
+  })
+
+  about(
+    'a row that failed comes back with the same id, after growing gaps',
+    async (subject, outbox) => {
+      const one = envelope()
+      const other = envelope()
+      await add(subject, outbox, [one, other])
+      const broker = recorder((row) => row.envelope.id === one.id)
+      const first = await outbox.relay(10, broker.publish)
+      assert.deepEqual([first.taken, first.published, first.failed.length], [2, 1, 1])
+      assert.deepEqual(await outbox.relay(10, broker.publish), nothing)
+      await until(
+        'the row to be tried again',
+        async () => (await outbox.relay(10, broker.publish)).taken > 0,
+      )
+      const [failure] = first.failed
+      assert.deepEqual(
+        [failure?.messageId, failure?.tries, failure?.fault.code],
+        [one.id, 1, 'unavailable'],
+      )
+      assert.ok(
+        failure && failure.retryInMs >= 375 && failure.retryInMs <= 500,
+        String(failure?.retryInMs),
+      )
+      assert.deepEqual(
+        broker.rows.map((row) => [row.envelope.id, row.tries]),
+        [
+          [one.id, 0],
+          [other.id, 0],
+          [one.id, 1],
+        ],
+      )
+      assert.equal((await outbox.lag()).rows, 1)
+    },
+  )
+
+  about('a publish that throws fails its rows, which stay', async (subject, outbox) => {
+    await add(subject, outbox, [envelope(), envelope()])
+    const pass = await outbox.relay(10, async () => {
+      throw new Error('no broker')
+    })
+    assert.deepEqual([pass.taken, pass.published, pass.failed.length], [2, 0, 2])
+    assert.equal((await outbox.lag()).rows, 2)
+    const few = recorder()
+    await add(subject, outbox, [envelope(), envelope()])
+    const partly = await outbox.relay(10, async (rows) => (await few.publish(rows)).slice(0, 1))
+    assert.deepEqual([partly.published, partly.failed.length], [1, 1])
+    assert.equal((await outbox.lag()).rows, 3)
+  })
+
+  about(
+    'a failed row keeps the later ones of its key back, and no others',
+    async (subject, outbox) => {
+      const [a1, a2, a3] = ['1', '2', '3'].map(() => envelope({ orderingKey: 'a' }))
+      const [b1, b2] = ['1', '2'].map(() => envelope({ orderingKey: 'b' }))
+      const free = envelope()
+      if (!a1 || !a2 || !a3 || !b1 || !b2) throw new Error('no rows')
+      await add(subject, outbox, [a1, b1, a2, free, a3, b2])
+      let broken = true
+      const broker = recorder((row) => broken && row.envelope.id === a2.id)
+      const first = await outbox.relay(50, broker.publish)
+      assert.equal(first.published, 4)
+      assert.deepEqual(new Set(broker.taken()), new Set([a1.id, b1.id, b2.id, free.id]))
+      assert.deepEqual(await outbox.relay(50, broker.publish), nothing)
+      broken = false
+      await until('the key to go on', async () => {
+        await outbox.relay(50, broker.publish)
+        return (await outbox.lag()).rows === 0
+      })
+      assert.deepEqual(broker.taken('a'), [a1.id, a2.id, a3.id])
+      assert.equal(broker.ids().filter((id) => id === a3.id).length, 1)
+    },
+  )
+
+  about(
+    'two relays at once take different rows, and a key has one of them',
+    async (subject, outbox) => {
+      const other = await subject.connect()
+      const keys = Array.from({ length: 6 }, (_, n) => envelope({ orderingKey: `k-${n % 2}` }))
+      await add(subject, outbox, [...keys, envelope(), envelope()])
+      const late = envelope({ orderingKey: 'k-0' })
+      const second = recorder()
+      const first = recorder()
+      const pass = await outbox.relay(50, async (rows) => {
+        // The first rows of both keys are being published: nothing of these keys may go to anybody else.
+        if (first.rows.length === 0) {
+          await add(subject, outbox, [late, envelope()])
+          const taken = await other.relay(50, second.publish)
+          assert.equal(taken.taken, 1)
+          assert.deepEqual(second.taken('k-0'), [])
+        }
+        return await first.publish(rows)
+      })
+      assert.equal(pass.published, 8)
+      await other.relay(50, second.publish)
+      assert.deepEqual(second.taken('k-0'), [late.id])
+      assert.equal((await outbox.lag()).rows, 0)
+      await other.close()
+    },
+  )
+
+  about(
+    'a row that is added while others are published is not removed with them',
+    async (subject, outbox) => {
+      const early = envelope({ orderingKey: 'k' })
+      const late = envelope({ orderingKey: 'k' })
+      await add(subject, outbox, [early])
+      const broker = recorder()
+      await outbox.relay(50, async (rows) => {
+        await add(subject, outbox, [late])
+        return await broker.publish(rows)
+      })
+      assert.equal((await outbox.lag()).rows, 1)
+      await outbox.relay(50, broker.publish)
+      assert.deepEqual(broker.ids(), [early.id, late.id])
+    },
+  )
+
+  about(
+    'a pass takes no more than it was asked for, and every key has its turn',
+    async (subject, outbox) => {
+      const all = Array.from({ length: 40 }, (_, n) =>
+        envelope(n % 2 === 0 ? { orderingKey: `k-${n % 8}` } : {}),
+      )
+      await add(subject, outbox, all)
+      const broker = recorder()
+      for (let passes = 0; (await outbox.lag()).rows > 0; passes++) {
+        const { taken } = await outbox.relay(6, broker.publish)
+        assert.ok(taken > 0 && taken <= 6, String(taken))
+        assert.ok(passes < 40)
+      }
+      assert.deepEqual([...broker.ids()].sort(), all.map(({ id }) => id).sort())
+      for (const key of ['k-0', 'k-2', 'k-4', 'k-6']) {
+        const sent = all.filter(({ orderingKey }) => orderingKey === key).map(({ id }) => id)
+        assert.deepEqual(broker.taken(key), sent)
+      }
+    },
+  )
+
+  about('listeners hear of added rows', async (subject, outbox) => {
+    let heard = 0
+    const stop = outbox.onAdded?.(() => void heard++)
+    await add(subject, outbox, [envelope()])
+    await until('the listener to hear', () => heard === 1)
+    stop?.()
+    await add(subject, outbox, [envelope()])
+    assert.equal(heard, 1)
+  })
+}
+
+const nothing = { taken: 0, published: 0, failed: [] }
+
+async function rowsIn(
+  outbox: Outbox,
+  tx: unknown,
+): Promise<NonNullable<Awaited<ReturnType<Outbox['transaction']>>>> {
+  const rows = await outbox.transaction(tx)
+  if (rows === undefined)
+    throw new Error('the outbox does not know the transaction of its own database')
+  return rows
+}
+
+interface Recorder {
+  readonly publish: Publish
+  /** In the order in which they were handed out. */
+  readonly rows: readonly OutboxRow[]
+  ids(): readonly string[]
+  /** Ids of those that were not refused, of one key when it is given. */
+  taken(orderingKey?: string): readonly string[]
+}
+
+function recorder(refuses: (row: OutboxRow) => boolean = () => false): Recorder {
+  const rows: OutboxRow[] = []
+  const taken: OutboxRow[] = []
+  return {
+    rows,
+    ids: () => rows.map((row) => row.envelope.id),
+    taken: (key) =>
+      taken
+        .filter((row) => key === undefined || row.envelope.orderingKey === key)
+        .map((row) => row.envelope.id),
+    publish: async (batch) =>
+      batch.map((row): Sent => {
+        rows.push(row)
+        const refused = refuses(row)
+        if (!refused) taken.push(row)
+        return refused
+          ? { ok: false, fault: { code: 'unavailable', retryable: true, outcome: 'notApplied' } }
+          : { ok: true, id: row.envelope.id, duplicate: false }
+      }),
+  }
+}
+
+function plainRow({ queue, tries, envelope: { body, ...rest } }: OutboxRow): object {
+  return { queue, tries, envelope: { ...rest, body: new Uint8Array(body) } }
+}
