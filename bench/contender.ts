@@ -105,3 +105,27 @@ export function parcels(count: number, from = 0): readonly Parcel[] {
 export function nowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
+
+/** Time and CPU time of this process since a moment, per message: the second hardly minds a busy machine. */
+export interface Meter {
+  perMessage(messages: number): { readonly perSecond: number; readonly cpuUs: number }
+  elapsedMs(): number
+}
+
+export function startMeter(): Meter {
+  const from = nowMs()
+  const before = process.cpuUsage()
+  const elapsedMs = (): number => nowMs() - from
+  return {
+    elapsedMs,
+    perMessage(messages) {
+      const { user, system } = process.cpuUsage(before)
+      return { perSecond: (messages / elapsedMs()) * 1_000, cpuUs: (user + system) / messages }
+    },
+  }
+}
+
+export const RATE_FIGURES: readonly FigureSpec[] = [
+  { name: 'perSecond', unit: 'messages/s', better: 'more' },
+  { name: 'cpuUs', unit: 'CPU µs each', better: 'less' },
+]

@@ -1,4 +1,4 @@
-import type { Question } from './contender.ts'
+import { type Question, RATE_FIGURES } from './contender.ts'
 import { drain } from './drain.ts'
 import { fill } from './enqueue-bulk.ts'
 
@@ -6,7 +6,7 @@ export const question: Question = {
   id: 'drain-effect',
   title: 'Drain, with one insert as the effect',
   how: 'As above, and each handler inserts one row, once per message even when it runs twice: `ctx.tx` and the inbox here, a key column written by hand or a transaction of the queue there.',
-  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  figures: RATE_FIGURES,
   share: 0.2,
   limitMs: 15_000,
   backends: ['memory', 'sqlite', 'postgres'],

@@ -1,12 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Figures, nowMs, type Opened, type Parcel, type Question } from './contender.ts'
+import {
+  type Figures,
+  type Opened,
+  type Parcel,
+  type Question,
+  RATE_FIGURES,
+  startMeter,
+} from './contender.ts'
 import { fill } from './enqueue-bulk.ts'
 
 export const question: Question = {
   id: 'drain',
   title: 'Drain',
   how: 'A full queue, a handler that only counts; the time runs from the start of the worker until the store says that nothing is left.',
-  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  figures: RATE_FIGURES,
   share: 1,
   limitMs: 20_000,
   backends: ['memory', 'sqlite', 'postgres'],
@@ -32,14 +39,15 @@ export async function drain(
   const all = Promise.withResolvers<void>()
   const limit = setTimeout(() => all.resolve(), limitMs)
   let handled = 0
-  const from = nowMs()
+  const meter = startMeter()
   await start(() => {
     handled += 1
     if (handled >= messages) all.resolve()
   })
   await all.promise
   clearTimeout(limit)
-  if (handled < messages) return { perSecond: (handled / (nowMs() - from)) * 1_000 }
+  if (handled === 0) throw new Error(`nothing of ${messages} messages was handled in ${limitMs} ms`)
+  if (handled < messages) return meter.perMessage(handled)
   while ((await opened.remaining()) > 0) await sleep(1)
-  return { perSecond: (messages / (nowMs() - from)) * 1_000 }
+  return meter.perMessage(messages)
 }

@@ -1,4 +1,4 @@
-import { nowMs, type Opened, parcels, type Question } from './contender.ts'
+import { type Opened, parcels, type Question, RATE_FIGURES, startMeter } from './contender.ts'
 
 export const CHUNK = 1_000
 
@@ -6,26 +6,26 @@ export const question: Question = {
   id: 'enqueue-bulk',
   title: 'Bulk enqueue',
   how: `Calls of ${CHUNK.toLocaleString('en')} messages, one after another.`,
-  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  figures: RATE_FIGURES,
   share: 1,
   limitMs: 10_000,
   backends: ['memory', 'sqlite', 'postgres'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send({ n: 0, at: 0, note: '' })
-    const from = nowMs()
+    const meter = startMeter()
     const sent = await fill(opened, messages, limitMs)
-    const perSecond = (sent / (nowMs() - from)) * 1_000
+    const figures = meter.perMessage(sent)
     await opened.close()
-    return { perSecond }
+    return figures
   },
 }
 
 /** Answers how many were sent within the limit. */
 export async function fill(opened: Opened, messages: number, limitMs: number): Promise<number> {
-  const from = nowMs()
+  const { elapsedMs } = startMeter()
   let sent = 0
-  while (sent < messages && nowMs() - from < limitMs) {
+  while (sent < messages && elapsedMs() < limitMs) {
     const size = Math.min(CHUNK, messages - sent)
     await opened.sendMany(parcels(size, sent))
     sent += size

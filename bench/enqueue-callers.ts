@@ -1,4 +1,4 @@
-import { nowMs, parcel, type Question } from './contender.ts'
+import { parcel, type Question, RATE_FIGURES, startMeter } from './contender.ts'
 
 const CALLERS = 64
 
@@ -6,24 +6,24 @@ export const question: Question = {
   id: 'enqueue-callers',
   title: `Enqueue, ${CALLERS} callers at once`,
   how: `${CALLERS} callers in one process, each awaits its send before the next.`,
-  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  figures: RATE_FIGURES,
   share: 1,
   limitMs: 2_000,
   backends: ['memory', 'sqlite', 'postgres'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send(parcel(0))
-    const from = nowMs()
+    const meter = startMeter()
     let sent = 0
     const caller = async (): Promise<void> => {
-      while (sent < messages && nowMs() - from < limitMs) {
+      while (sent < messages && meter.elapsedMs() < limitMs) {
         sent += 1
         await opened.send(parcel(sent))
       }
     }
     await Promise.all(Array.from({ length: CALLERS }, caller))
-    const perSecond = (sent / (nowMs() - from)) * 1_000
+    const figures = meter.perMessage(sent)
     await opened.close()
-    return { perSecond }
+    return figures
   },
 }

@@ -1,24 +1,24 @@
-import { nowMs, parcel, type Question } from './contender.ts'
+import { parcel, type Question, RATE_FIGURES, startMeter } from './contender.ts'
 
 export const question: Question = {
   id: 'enqueue-one',
   title: 'Enqueue, one by one',
   how: 'One caller awaits each send before the next.',
-  figures: [{ name: 'perSecond', unit: 'messages/s', better: 'more' }],
+  figures: RATE_FIGURES,
   share: 0.5,
   limitMs: 2_000,
   backends: ['memory', 'sqlite', 'postgres'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send(parcel(0))
-    const from = nowMs()
+    const meter = startMeter()
     let sent = 0
-    while (sent < messages && nowMs() - from < limitMs) {
+    while (sent < messages && meter.elapsedMs() < limitMs) {
       await opened.send(parcel(sent))
       sent += 1
     }
-    const perSecond = (sent / (nowMs() - from)) * 1_000
+    const figures = meter.perMessage(sent)
     await opened.close()
-    return { perSecond }
+    return figures
   },
 }
