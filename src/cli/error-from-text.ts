@@ -1,5 +1,6 @@
 import { classifyError, explainTable } from '../model/classify-error.ts'
 import { grpcStatuses } from '../model/classify-grpc.ts'
+import { errorNamed } from './error-named.ts'
 import { UsageError } from './usage-error.ts'
 
 /** What the user typed, as the value that a handler would have thrown. */
@@ -9,36 +10,28 @@ export interface GivenError {
   readonly readAs: string
 }
 
+type Headers = Readonly<Record<string, string>>
+
 const CODE = /^[A-Za-z][A-Za-z0-9_.:-]{2,63}$/
 const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/
 
-/** @throws UsageError for numbers that are no HTTP status and for broken JSON. */
-export function errorFromText(text: string, headers: Readonly<Record<string, string>>): GivenError {
+/** @throws UsageError for numbers that are no HTTP status of a failure, and for broken JSON. */
+export function errorFromText(text: string, headers: Headers): GivenError {
   const trimmed = text.trim()
-  const withHeaders = Object.keys(headers).length > 0 ? { headers } : {}
   if (trimmed === '') throw new UsageError('explain-error: the error is empty')
-  if (trimmed.startsWith('{'))
-    return { error: { ...fromJson(trimmed), ...withHeaders }, readAs: 'an error as JSON' }
-  if (/^\d{1,4}$/.test(trimmed)) return fromStatus(Number(trimmed), withHeaders)
-  if (SQLSTATE.test(trimmed)) {
-    return {
-      error: { code: trimmed, severity: 'ERROR', message: `SQLSTATE ${trimmed}` },
-      readAs: 'a SQLSTATE',
-    }
+  if (trimmed.startsWith('{')) return fromJson(trimmed, headers)
+  const status = /^(?:HTTP[_ -]?)?(\d{1,4})$/i.exec(trimmed)?.[1]
+  if (status !== undefined) {
+    checkStatus(Number(status))
+    return { error: errorNamed(status, headers), readAs: 'an HTTP status' }
   }
   const grpc = grpcStatuses.get(trimmed.toUpperCase())
   if (grpc !== undefined) {
-    return {
-      error: { code: grpc, details: '', message: `${grpc} ${trimmed}` },
-      readAs: 'a gRPC status',
-    }
+    return { error: errorNamed(`GRPC_${grpc}`, headers), readAs: 'a gRPC status' }
   }
-  if (CODE.test(trimmed)) {
-    return {
-      error: { code: trimmed, name: trimmed, message: trimmed, ...withHeaders },
-      readAs: 'an error code or name',
-    }
-  }
+  if (SQLSTATE.test(trimmed)) return { error: errorNamed(trimmed, headers), readAs: 'a SQLSTATE' }
+  if (CODE.test(trimmed))
+    return { error: errorNamed(trimmed, headers), readAs: 'an error code or name' }
   return fromProse(trimmed)
 }
 
@@ -48,27 +41,27 @@ const WORDS_MAX = 20
 /** A line out of a log often names the code that the error had. */
 function fromProse(text: string): GivenError {
   const words = (text.match(CODE_IN_TEXT) ?? []).slice(0, WORDS_MAX)
-  const code = words.find((word) => isKnown({ code: word, name: word }))
+  const code = words.find((word) => isKnown(errorNamed(word)))
   if (code !== undefined) {
-    return {
-      error: { code, name: code, message: text },
-      readAs: `the text of an error, with the code ${code} in it`,
-    }
+    return { error: errorNamed(code), readAs: `the text of an error, with the code ${code} in it` }
   }
-  const [, name, message] = /^(?:Uncaught )?([A-Z]\w{2,60}): ([^]*)$/.exec(text) ?? []
-  if (name !== undefined)
+  const [, name, message] = /^(?:Uncaught )?([A-Z]\w{2,60}): ([\s\S]*)$/.exec(text) ?? []
+  if (name !== undefined) {
     return { error: { name, message }, readAs: `the text of an error named ${name}` }
+  }
   return { error: new Error(text), readAs: 'the text of an error' }
 }
 
-function isKnown(error: object): boolean {
+function isKnown(error: unknown): boolean {
   return classifyError(error, undefined, 0).why !== explainTable.at(-1)?.why
 }
 
-function fromJson(text: string): Record<string, unknown> {
+function fromJson(text: string, headers: Headers): GivenError {
+  const readAs = 'an error as JSON'
   try {
     // The text begins with a brace, so what parses is an object.
-    return JSON.parse(text) as Record<string, unknown>
+    const error = JSON.parse(text) as Record<string, unknown>
+    return { error: Object.keys(headers).length > 0 ? { ...error, headers } : error, readAs }
   } catch (cause) {
     throw new UsageError(`explain-error: this begins like JSON and is none (${String(cause)})`, {
       cause,
@@ -76,15 +69,13 @@ function fromJson(text: string): Record<string, unknown> {
   }
 }
 
-function fromStatus(status: number, withHeaders: { readonly headers?: object }): GivenError {
-  if (status < 100 || status > 599)
+function checkStatus(status: number): void {
+  if (status < 100 || status > 599) {
     throw new UsageError(`explain-error: ${status} is no HTTP status (100 to 599)`)
-  if (status < 300)
+  }
+  if (status < 300) {
     throw new UsageError(
       `explain-error: status ${status} is no failure; the message would be acked`,
     )
-  return {
-    error: { status, message: `status ${status}`, ...withHeaders },
-    readAs: 'an HTTP status',
   }
 }

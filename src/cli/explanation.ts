@@ -29,7 +29,6 @@ export interface Step {
 const DEFAULTS: RetryLimits = { attempts: 8, baseMs: 1_000, maxMs: 3_600_000 }
 /** Of a long schedule the first steps say it all. */
 const STEPS_MAX = 20
-const ALMOST_ONE = 1 - Number.EPSILON
 
 export function explain(
   { error, readAs }: GivenError,
@@ -44,7 +43,7 @@ export function explain(
   const then: Step[] = []
   for (let attempt = 1; attempt <= Math.min(attempts, STEPS_MAX); attempt++) {
     const soonest = decide(attempt - 1, () => 0)
-    const latest = decide(attempt - 1, () => ALMOST_ONE)
+    const latest = decide(attempt - 1, () => 1)
     if (soonest.as === 'dead' || latest.as === 'dead') {
       then.push({ attempt, becomes: 'dead', counted: true })
       break

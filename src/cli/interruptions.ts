@@ -1,3 +1,4 @@
+import { systemClock } from '../model/clock.ts'
 import type { CliIo } from './io.ts'
 
 /** First signal: come to an end in good order. Second: at once. */
@@ -10,13 +11,19 @@ export interface Interruptions {
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
+/** Under npm one Ctrl-C arrives twice, from the terminal and handed on by npm; nobody presses it that fast. */
+const SAME_SIGNAL_MS = 300
+
 /** Listens to SIGTERM, SIGINT and `io.signal` until `end` is called. */
 export function interruptions(io: CliIo): Interruptions {
   const first = new AbortController()
   const second = new AbortController()
+  const clock = systemClock()
+  let firstAt: number | undefined
   const listener = (): void => {
-    if (first.signal.aborted) second.abort()
+    firstAt ??= clock.now()
     first.abort()
+    if (clock.now() - firstAt > SAME_SIGNAL_MS) second.abort()
   }
   const asked = (): void => first.abort()
   for (const signal of SIGNALS) process.on(signal, listener)

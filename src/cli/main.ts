@@ -91,10 +91,10 @@ function help(words: readonly string[], json: boolean, io: CliIo): ExitCode {
   }
   const command = find(words.slice(0, 2).join(' ')) ?? find(words[0] ?? '')
   if (command !== undefined) {
-    const { name, operands, summary, options } = command
-    const all = { ...command.options, ...commonOptions }
+    const { name, operands, summary } = command
+    const options = { ...command.options, ...commonOptions }
     io.stdout.write(
-      `${json ? terminalJson({ name, operands, summary, options: all }) : commandHelp(command)}\n`,
+      `${json ? terminalJson({ name, operands, summary, options }) : commandHelp(command)}\n`,
     )
     return DONE
   }

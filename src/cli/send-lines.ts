@@ -7,7 +7,7 @@ import type { AnyQueue } from '../runtime/queue.ts'
 import type { SendResult } from '../runtime/send.ts'
 import type { BatchSendOptions } from '../runtime/sender.ts'
 import type { Call } from './command.ts'
-import { DONE, type ExitCode } from './exit-code.ts'
+import { DONE, type ExitCode, FAILED } from './exit-code.ts'
 import { reportFailure } from './report-failure.ts'
 import { readLines } from './standard-input.ts'
 import { UsageError } from './usage-error.ts'
@@ -46,7 +46,7 @@ export async function sendLines(
   try {
     let step: Line[] = []
     for await (const { number, text } of readLines(call.io)) {
-      if (call.io.signal.aborted) throw new UsageError('stopped')
+      if (call.io.signal.aborted) return stopped(call, tally.lastLine)
       step.push({ number, payload: parseLine(number, text) })
       if (step.length < STEP) continue
       await flush(step)
@@ -55,16 +55,24 @@ export async function sendLines(
     await flush(step)
   } catch (error) {
     const exitCode = reportFailure(error, call.out)
-    const { lastLine } = tally
-    const what =
-      lastLine === 0
-        ? 'nothing was stored'
-        : `lines 1 to ${lastLine} are stored, those after are not`
-    call.out.note(`millrace: ${what}`)
+    const unsure = hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN')
+    call.out.note(`millrace: ${storedText(tally.lastLine, unsure)}`)
     return exitCode
   }
   if (!call.out.json) call.out.line(`stored ${tally.stored}${duplicatesText(tally.duplicates)}`)
   return DONE
+}
+
+function stopped(call: Call, lastLine: number): ExitCode {
+  call.out.note(`millrace: stopped; ${storedText(lastLine, false)}`)
+  return FAILED
+}
+
+/** Where to go on from. */
+function storedText(lastLine: number, unsure: boolean): string {
+  const before = lastLine === 0 ? 'nothing was stored' : `lines 1 to ${lastLine} are stored`
+  if (unsure) return `${before} for sure; of the next ${STEP} nobody knows`
+  return lastLine === 0 ? before : `${before}, those after are not`
 }
 
 function duplicatesText(duplicates: number): string {

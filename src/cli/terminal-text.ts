@@ -2,7 +2,6 @@ import { printable } from '../model/redact.ts'
 
 /** What a stored message or a remote error says must not steer the terminal: C0 by `printable`, C1 here. */
 export function terminalText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return printable(text).replace(/[\u0080-\u009f\u2028\u2029]/g, '\ufffd')
 }
 
@@ -17,7 +16,6 @@ export function oneLine(text: string, max = 500): string {
 /** JSON that a terminal shows as it is; the escapes mean the same characters to a parser. */
 export function terminalJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, (_key, held: unknown) => plainValue(held), indent) ?? 'null'
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return text.replace(
     /[\u007f-\u009f\u2028\u2029]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -6,18 +6,23 @@ import { queueNamed, withApp } from '../with-app.ts'
 export const dlqShow: Command = {
   name: 'dlq show',
   summary: 'show one dead letter with payload and every recorded attempt',
-  operands: '<queue> <id>',
-  minOperands: 2,
+  operands: '<queue> [id]',
+  minOperands: 1,
   maxOperands: 2,
   options: {},
-  notes: ['With --verbose the stacks too.'],
+  notes: ['Without an id: the newest. With --verbose the stacks too.'],
   run: (call) =>
     withApp(call, 'check', async (open) => {
-      const [name = '', id = ''] = call.operands
+      const [name = '', id] = call.operands
       const queue = queueNamed(open, name)
-      const found = await open.app.admin.deadLetters.show(queue, id)
+      const desk = open.app.admin.deadLetters
+      const found =
+        id === undefined
+          ? ((await desk.list(queue, { limit: 1 })).items[0] ?? null)
+          : await desk.show(queue, id)
       if (found === null) {
-        call.out.note(`millrace: no dead letter ${JSON.stringify(id)} in queue "${queue.name}"`)
+        const which = id === undefined ? 'no dead letters' : `no dead letter ${JSON.stringify(id)}`
+        call.out.note(`millrace: ${which} in queue "${queue.name}"`)
         if (call.out.json) call.out.data(null)
         return FAILED
       }

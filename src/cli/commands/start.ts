@@ -4,7 +4,7 @@ import type { App } from '../../runtime/app.ts'
 import type { MillraceConfig } from '../../runtime/config.ts'
 import { createMillrace } from '../../runtime/create-millrace.ts'
 import type { Handler } from '../../runtime/message.ts'
-import type { Call, Command } from '../command.ts'
+import type { Command } from '../command.ts'
 import { type EventLog, eventLog } from '../event-log.ts'
 import { DONE } from '../exit-code.ts'
 import { fired, interruptions } from '../interruptions.ts'
@@ -33,7 +33,7 @@ export const start: Command = {
     const events = eventLog(call, systemClock())
     const stops = interruptions(call.io)
     try {
-      await runUntil(call, config, events, stops)
+      await runUntil(config, events, stops)
       return DONE
     } finally {
       stops.end()
@@ -42,7 +42,6 @@ export const start: Command = {
 }
 
 async function runUntil(
-  call: Call,
   config: MillraceConfig,
   events: EventLog,
   stops: { readonly first: AbortSignal; readonly second: AbortSignal },

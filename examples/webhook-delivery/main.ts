@@ -1,0 +1,51 @@
+// Webhook delivery: events come in by HTTP, are stored, and go out as webhooks that fail in every way.
+import { createMillrace } from 'millrace'
+import { intake } from 'millrace/http'
+import { deliver, deliveries } from './deliveries.ts'
+import { hints, showHint } from './hints.ts'
+import { readOptions } from './options.ts'
+import { startReceiver } from './receiver.ts'
+import { untilSignal } from './until-signal.ts'
+
+const print = (line: string): void => console.log(line)
+
+try {
+  await run()
+} catch (error) {
+  console.error(`webhook-delivery: ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 1
+}
+
+async function run(): Promise<void> {
+  const { port, receiverPort, file } = readOptions(process.argv.slice(2))
+  // The config file reads it, here and when the command line loads it in another terminal.
+  process.env['WEBHOOK_FILE'] = file
+  const { default: config } = await import('./millrace.config.ts')
+
+  const receiver = await startReceiver(receiverPort, print)
+  const app = await createMillrace({
+    ...config,
+    onDeadLetter: ({ id, errorClass, owner }) => {
+      print(`dead letter (${errorClass}), ${owner} should look at it:`)
+      print(showHint(file, id))
+    },
+  })
+  const door = intake(app, { port })
+  try {
+    app.work(deliveries, deliver, { concurrency: 20 })
+    await door.listen()
+    await app.start()
+    for (const line of hints({ intakeUrl: door.url, receiverUrl: receiver.url, file })) print(line)
+    print(`webhook-delivery is ready: ${door.url} stores in ${file}, receiver at ${receiver.url}`)
+    await untilSignal(() => {
+      print('aborting what still runs')
+      void app.close({ timeoutMs: 0 })
+    })
+    print('draining: what runs may finish, press Ctrl-C again to abort it')
+  } finally {
+    await door.close()
+    await app.close()
+    await receiver.close()
+  }
+  print('bye')
+}
