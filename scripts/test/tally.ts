@@ -7,7 +7,11 @@ export interface TestReport {
   /** The test file; undefined when the event is about the file as a whole, whose name is `name` then. */
   readonly entryFile?: string | undefined
   readonly skip?: string | boolean | undefined
-  readonly details: { readonly type?: string | undefined; readonly error?: unknown }
+  readonly details: {
+    readonly type?: string | undefined
+    readonly duration_ms: number
+    readonly error?: unknown
+  }
 }
 
 interface FileTally {
@@ -16,7 +20,7 @@ interface FileTally {
   skipped: number
   /** What the file wrote; shown when it failed. */
   output: string
-  startedAt: number
+  ms: number
 }
 
 export interface Totals {
@@ -29,7 +33,7 @@ export interface Totals {
 
 /** Counts results and prints failures at once, in full, and one line for each file when it ends. */
 export interface Tally {
-  started(file: string): void
+  took(file: string, ms: number): void
   wrote(file: string, output: string): void
   passed(report: TestReport): void
   failed(report: TestReport): void
@@ -50,8 +54,8 @@ export function tally(root: string, print: (line: string) => void): Tally {
     return found
   }
   return {
-    started(file) {
-      of(file).startedAt = Date.now()
+    took(file, ms) {
+      of(file).ms = ms
     },
     wrote(file, output) {
       const entry = of(file)
@@ -90,7 +94,7 @@ export function tally(root: string, print: (line: string) => void): Tally {
 }
 
 function emptyTally(): FileTally {
-  return { passed: 0, failed: 0, skipped: 0, output: '', startedAt: Date.now() }
+  return { passed: 0, failed: 0, skipped: 0, output: '', ms: 0 }
 }
 
 function isOnlyAboutSubtests(error: unknown): boolean {
@@ -109,12 +113,12 @@ function sum(entries: readonly FileTally[]): { passed: number; failed: number; s
 }
 
 function fileLine(file: string, entry: FileTally): string {
-  const { passed, failed, skipped, startedAt } = entry
+  const { passed, failed, skipped, ms } = entry
   const counts = [`${passed} passed`]
   if (failed > 0) counts.push(`${failed} failed`)
   if (skipped > 0) counts.push(`${skipped} skipped`)
-  const seconds = ((Date.now() - startedAt) / 1_000).toFixed(1)
-  return `${failed > 0 ? 'FAIL' : 'ok  '} ${file} (${counts.join(', ')}, ${seconds} s)`
+  const mark = failed > 0 ? 'FAIL' : 'ok  '
+  return `${mark} ${file} (${counts.join(', ')}, ${(ms / 1_000).toFixed(1)} s)`
 }
 
 function indent(text: string): string {

@@ -26,8 +26,9 @@ export async function runWave(wave: Wave, tally: Tally, limits: WaveLimits): Pro
   const endsFile = ({ entryFile, name }: TestReport): void => {
     if (entryFile === undefined) end(name)
   }
-  stream.on('test:dequeue', (data: Partial<TestReport> & { name: string }) => {
-    if (data.entryFile === undefined) tally.started(data.name)
+  // This one comes at once; the others wait for the report of the file before.
+  stream.on('test:complete', (data: TestReport) => {
+    if (data.entryFile === undefined) tally.took(data.name, data.details.duration_ms)
   })
   stream.on('test:pass', (data: TestReport) => {
     tally.passed(data)

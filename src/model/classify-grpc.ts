@@ -57,7 +57,9 @@ const rules: readonly StatusRule[] = [
 ]
 
 /** Status numbers by name, for `millrace explain-error`. */
-export const grpcStatuses: ReadonlyMap<string, number> = new Map(rules.map(({ name, code }) => [name, code]))
+export const grpcStatuses: ReadonlyMap<string, number> = new Map(
+  rules.map(({ name, code }) => [name, code]),
+)
 
 const TOLD_WHY = 'the server said when to come back'
 
