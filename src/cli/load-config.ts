@@ -62,8 +62,12 @@ function explain(cause: unknown, name: string): string {
       return `config file ${name} imports ${JSON.stringify(what)}, which is not there; install it or correct the path`
     }
   }
-  if (isSyntaxError(cause))
-    return `config file ${name} has a syntax error${placeOf(cause)}: ${message}`
+  if (isSyntaxError(cause)) {
+    const place = placeOf(cause)
+    // For TypeScript Node says where, for JavaScript only when nobody catches the error.
+    const hint = place === undefined ? `; \`node --check ${name}\` shows where` : ''
+    return `config file ${name} has a syntax error${place === undefined ? '' : ` (${place})`}: ${message}${hint}`
+  }
   return `config file ${name} failed when it was loaded: ${message}`
 }
 
@@ -75,10 +79,10 @@ function isSyntaxError(cause: unknown): boolean {
 }
 
 /** Node writes `file:///…/a.ts:3` above the source line. */
-function placeOf(cause: unknown): string {
+function placeOf(cause: unknown): string | undefined {
   const [, file, line] =
     /^(?:file:\/\/)?(\/[^\n]*?):(\d+)$/m.exec(readString(cause, 'stack') ?? '') ?? []
-  return file === undefined ? '' : ` (${basename(file)}:${line})`
+  return file === undefined ? undefined : `${basename(file)}:${line}`
 }
 
 function checkConfig(value: unknown, name: string): MillraceConfig {

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createMillrace, defineQueue, PermanentError, TransientError } from 'millrace'
+import { sqlite } from 'millrace/sqlite'
+import { z } from 'zod'
+import { ordersConfig, type Project, project } from './cli-project.ts'
+
+const orders = defineQueue({
+  name: 'orders',
+  owner: 'team-shop',
+  payload: z.object({ orderId: z.string() }),
+  retry: { attempts: 2, baseMs: 1, maxMs: 1 },
+})
+
+async function shop(t: TestContext): Promise<Project> {
+  const made = await project(t)
+  await made.write('millrace.config.ts', ordersConfig(made.folder))
+  assert.equal((await made.run('migrate')).code, 0)
+  return made
+}
+
+/** Sends these orders and lets them die: those that begin with p as permanent, the others as transient. */
+async function bury({ folder }: Project, orderIds: readonly string[]): Promise<readonly string[]> {
+  let dead = 0
+  const all = Promise.withResolvers<void>()
+  const app = await createMillrace({
+    transport: sqlite({ file: join(folder, 'orders.db') }),
+    queues: [orders],
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+    onDeadLetter: () => ++dead === orderIds.length && all.resolve(),
+  })
+  app.work(orders, ({ payload }) => {
+    if (payload.orderId.startsWith('p')) throw new PermanentError('no such customer')
+    throw new TransientError('the shop is closed, password=hunter2')
+  })
+  const sent = await app.sendBatch(
+    orders,
+    orderIds.map((orderId) => ({ orderId })),
+  )
+  await app.start()
+  await all.promise
+  await app.close()
+  return sent.map(({ id }) => id)
+}
+
+test('send: from the command line and from stdin, with keys, delay and priority', async (t) => {
+  const { run, runWithInput } = await shop(t)
+  const first = await run('send', 'orders', '{"orderId":"a"}', '--key', 'k', '--priority', '9')
+  assert.equal(first.code, 0)
+  const id = first.stdout.trim()
+  assert.deepEqual(
+    JSON.parse((await run('send', 'orders', '{"orderId":"a"}', '--key', 'k', '--json')).stdout),
+    { id, duplicate: true },
+  )
+  const conflict = await run('send', 'orders', '{"orderId":"b"}', '--key', 'k')
+  assert.equal(conflict.code, 1)
+  assert.match(conflict.stderr, /\[MILLRACE_IDEMPOTENCY_CONFLICT\]\n$/)
+  assert.equal(
+    (await runWithInput('{"orderId":"b"}\n', 'send', 'orders', '-', '--delay', '1h')).code,
+    0,
+  )
+  assert.equal((await run('send', 'orders', '{"orderId":"c"}', '--dedupe-key', 'd')).code, 0)
+  assert.match(
+    (await run('send', 'orders', '{"orderId":"x"}', '--dedupe-key', 'd')).stdout,
+    /duplicate: nothing was stored/,
+  )
+  const { depth, scheduled } = JSON.parse(
+    (await run('stats', 'orders', '--json')).stdout,
+  ) as Record<string, unknown>
+  assert.deepEqual([depth, scheduled], [2, 1])
+  const shown = JSON.parse((await run('message', 'orders', id, '--json')).stdout) as Record<
+    string,
+    unknown
+  >
+  assert.deepEqual(
+    [shown['state'], shown['priority'], shown['payload']],
+    ['ready', 9, { orderId: 'a' }],
+  )
+  assert.match((await run('message', 'orders', id)).stdout, /^state +ready$/m)
+})
+
+test('send: what is wrong with the payload is said, and nothing is stored', async (t) => {
+  const { run, runWithInput } = await shop(t)
+  const refused = await run('send', 'orders', '{"orderId":3}')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /orderId: .*\[MILLRACE_INVALID_PAYLOAD\]\n$/)
+  assert.match(
+    (await run('send', 'orders', '{"orderId"')).stderr,
+    /^millrace: the payload is not JSON: /,
+  )
+  const lines = await runWithInput(
+    '{"orderId":"a"}\n\n{"order":"b"}\n',
+    'send',
+    'orders',
+    '--batch',
+  )
+  assert.equal(lines.code, 2)
+  assert.match(
+    lines.stderr,
+    /^millrace: line 3 does not fit the schema of queue "orders": orderId: /,
+  )
+  assert.match(lines.stderr, /\nmillrace: nothing was stored\n$/)
+  assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":0/)
+})
+
+test('send --batch: steps of 500, each all or nothing, with what was stored on record', async (t) => {
+  const { run, runWithInput } = await shop(t)
+  const good = Array.from({ length: 1_200 }, (_, i) => JSON.stringify({ orderId: `o${i}` }))
+  const sent = await runWithInput(good.join('\n'), 'send', 'orders', '--batch')
+  assert.deepEqual([sent.code, sent.stdout], [0, 'stored 1200\n'])
+  const broken = await runWithInput(
+    [...good.slice(0, 700), '{"orderId":'].join('\n'),
+    'send',
+    'orders',
+    '--batch',
+    '--json',
+  )
+  assert.equal(broken.code, 2)
+  assert.match(broken.stderr, /line 701 is not JSON/)
+  assert.match(broken.stderr, /lines 1 to 500 are stored, those after are not/)
+  assert.equal(broken.stdout.trim().split('\n').length, 500)
+  assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":1700/)
+  assert.match(
+    (await runWithInput('', 'send', 'orders', '--batch', '--key', 'k')).stderr,
+    /one key belongs to one message/,
+  )
+})
+
+test('cancel removes what waits; pause and resume are remembered and change nothing else', async (t) => {
+  const { run } = await shop(t)
+  const id = (await run('send', 'orders', '{"orderId":"a"}')).stdout.trim()
+  assert.equal((await run('pause', 'orders')).stdout, 'paused orders\n')
+  const paused = async (): Promise<unknown> =>
+    (JSON.parse((await run('stats', 'orders', '--json')).stdout) as { paused: boolean }).paused
+  assert.equal(await paused(), true)
+  await run('dlq', 'ls', 'orders')
+  assert.equal((await run('cancel', 'orders', id)).code, 0)
+  assert.equal(await paused(), true)
+  assert.equal((await run('resume', 'orders')).code, 0)
+  assert.equal(await paused(), false)
+  assert.equal((await run('cancel', 'orders', id)).code, 1)
+  assert.equal((await run('message', 'orders', id)).code, 1)
+})
+
+test('dlq: list by class and page, show, redrive one, a class, all, discard', async (t) => {
+  const made = await shop(t)
+  const { run } = made
+  const ids = await bury(made, ['p1', 'p2', 't1', 't2', 't3'])
+  const list = async (
+    ...args: readonly string[]
+  ): Promise<{ items: { id: string }[]; cursor: string | null }> =>
+    JSON.parse((await run('dlq', 'ls', 'orders', '--json', ...args)).stdout)
+  assert.equal((await list()).items.length, 5)
+  assert.deepEqual(
+    (await list('--class', 'permanent')).items.map(({ id }) => id).sort(),
+    ids.slice(0, 2).sort(),
+  )
+  const first = await list('--limit', '3')
+  const rest = await list('--limit', '3', '--cursor', first.cursor ?? '')
+  assert.deepEqual([...first.items, ...rest.items].map(({ id }) => id).sort(), [...ids].sort())
+  assert.equal(rest.cursor, null)
+  const text = await run('dlq', 'ls', 'orders', '--limit', '3')
+  assert.match(text.stdout, /^ID +DEAD AT +CLASS +ATTEMPTS +REASON\n/)
+  assert.ok(text.stderr.includes(`more: --cursor ${first.cursor}`))
+
+  const shown = await run('dlq', 'show', 'orders', ids[2] ?? '')
+  assert.match(shown.stdout, /^owner +team-shop$/m)
+  assert.match(
+    shown.stdout,
+    /^ {2}2 {2}\S+ {2}transient {2}MILLRACE_TRANSIENT {2}the shop is closed, password=\[redacted\]$/m,
+  )
+  assert.equal((await run('dlq', 'show', 'orders')).code, 0)
+  assert.equal((await run('dlq', 'show', 'orders', 'nope')).code, 1)
+
+  assert.equal(
+    (await run('dlq', 'redrive', 'orders', '--all', '--dry-run')).stdout,
+    '5 would be moved\n',
+  )
+  const one = await run('dlq', 'redrive', 'orders', ids[0] ?? '', 'nope', '--json')
+  assert.deepEqual(
+    [one.code, JSON.parse(one.stdout)],
+    [1, { matched: 1, moved: 1, notFound: ['nope'] }],
+  )
+  assert.match(one.stderr, /not among the dead letters: nope/)
+  assert.equal(
+    (await run('dlq', 'redrive', 'orders', '--class', 'permanent', '--reason', 'fixed')).stdout,
+    'moved 1 of 1\n',
+  )
+  assert.equal(
+    (await run('dlq', 'discard', 'orders', ids[2] ?? '', '--reason', 'test order')).stdout,
+    'discarded 1 of 1\n',
+  )
+  assert.equal(
+    (await run('dlq', 'redrive', 'orders', '--all', '--rate', '100')).stdout,
+    'moved 2 of 2\n',
+  )
+  const after = await run('dlq', 'ls', 'orders')
+  assert.deepEqual([after.code, after.stdout], [0, ''])
+  const { depth, dead } = JSON.parse((await run('stats', 'orders', '--json')).stdout) as Record<
+    string,
+    unknown
+  >
+  assert.deepEqual([depth, dead], [4, 0])
+
+  const app = await createMillrace({
+    transport: sqlite({ file: join(made.folder, 'orders.db') }),
+    queues: [orders],
+  })
+  const audit = await app.admin.deadLetters.audit(orders)
+  await app.close()
+  const entry = audit.find(({ act }) => act === 'discard')
+  assert.deepEqual(
+    [entry?.messageId, entry?.actor, entry?.reason],
+    [ids[2], 'cli:ada', 'test order'],
+  )
+})
+
+test('stats shows all queues as a table', async (t) => {
+  const { run } = await shop(t)
+  const [head, row] = (await run('stats')).stdout.split('\n')
+  assert.equal(head, 'QUEUE   DEPTH  IN FLIGHT  SCHEDULED  DEAD  AGE   PAUSED  CAPACITY  OWNER')
+  assert.equal(row, 'orders      0          0          0     0  0 ms  no        100000  team-shop')
+})

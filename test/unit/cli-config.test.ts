@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ordersConfig, project } from './cli-project.ts'
+
+test('a config file that cannot be used is explained on one line, with exit code 2', async (t) => {
+  const { run, write } = await project(t)
+  const memory = "import { memory } from 'millrace/memory'\n"
+  const files = [
+    [
+      'nodefault.ts',
+      'export const config = {}',
+      /nodefault\.ts has no default export; write `export default defineConfig/,
+    ],
+    [
+      'string.ts',
+      'export default "hello"',
+      /string\.ts: its default export is not what defineConfig takes: expected an object/,
+    ],
+    [
+      'empty.ts',
+      'export default {}',
+      /transport: expected what sqlite.*queues: expected a list of what defineQueue gives/,
+    ],
+    [
+      'worker.ts',
+      `${memory}export default { transport: memory(), queues: [{ name: 'a', schema: {} }], workers: [() => 1] }`,
+      /workers: expected a list of \{ queue, handler \}/,
+    ],
+    [
+      'syntax.ts',
+      'export default {\n  queues: [}\n',
+      /syntax\.ts has a syntax error \(syntax\.ts:2\)/,
+    ],
+    [
+      'syntax.mjs',
+      'export default {\n  queues: [}\n',
+      /syntax\.mjs has a syntax error: .*`node --check syntax\.mjs` shows where/,
+    ],
+    [
+      'enum.ts',
+      'enum A { B }\nexport default A',
+      /enum\.ts has a syntax error \(enum\.ts:1\): .*enum/,
+    ],
+    [
+      'missing.ts',
+      "import 'left-pad'\nexport default {}",
+      /missing\.ts imports "left-pad", which is not there/,
+    ],
+    [
+      'relative.ts',
+      "import './queues.ts'\nexport default {}",
+      /relative\.ts imports "queues\.ts", which is not there/,
+    ],
+    [
+      'throws.ts',
+      "throw new Error('no url in postgres://ada:hunter2@db/x')",
+      /throws\.ts failed when it was loaded: no url in postgres:\/\/\[redacted\]@db/,
+    ],
+    [
+      'queue.ts',
+      "import { defineQueue } from 'millrace'\ndefineQueue({ name: '', owner: 'me', payload: undefined as never })",
+      /queue\.ts failed when it was loaded: queue "": name: expected/,
+    ],
+  ] as const
+  for (const [name, text, expected] of files) {
+    await write(name, text)
+    const { code, stdout, stderr } = await run('stats', '--config', name)
+    assert.match(stderr, expected)
+    assert.match(stderr, /^millrace: [^\n]+\n$/, name)
+    assert.deepEqual([code, stdout], [2, ''], name)
+  }
+  assert.match(
+    (await run('stats', '--config', 'nowhere.ts')).stderr,
+    /config file nowhere\.ts does not exist/,
+  )
+  assert.match((await run('stats')).stderr, /no millrace\.config\.ts .* run `millrace init`/)
+})
+
+for (const [type, text] of [
+  ['no package.json', undefined],
+  ['no type', '{}'],
+  ['commonjs', '{ "type": "commonjs" }'],
+  ['module', '{ "type": "module" }'],
+] as const) {
+  test(`a TypeScript config and what it imports run without a build, package.json: ${type}`, async (t) => {
+    const { run, write, folder } = await project(t)
+    if (text !== undefined) await write('package.json', text)
+    await write('base.ts', ordersConfig(folder))
+    await write(
+      'millrace.config.ts',
+      "import base from './base.ts'\nconst config: object = base\nexport default config\n",
+    )
+    assert.equal((await run('migrate')).code, 0)
+    const { code, stdout, stderr } = await run('stats', 'orders', '--json')
+    assert.deepEqual([code, stderr], [0, ''])
+    assert.equal((JSON.parse(stdout) as { owner: string }).owner, 'team-shop')
+  })
+}
+
+test('a config in JavaScript is found too, and one in another folder by --config, before or after the command', async (t) => {
+  const { run, write, folder } = await project(t)
+  const text = ordersConfig(folder).replace(': Record<string, unknown>', '')
+  await write('millrace.config.mjs', text)
+  assert.equal((await run('migrate')).code, 0)
+  await write('other.mjs', text.replaceAll("'orders'", "'bills'"))
+  assert.equal((await run('stats', 'bills', '--config', 'other.mjs')).code, 0)
+  assert.equal((await run('--config', 'other.mjs', 'stats', 'bills')).code, 0)
+  const { code, stderr } = await run('stats', 'order')
+  assert.equal(code, 2)
+  assert.equal(
+    stderr,
+    'millrace: millrace.config.mjs has no queue "order"; did you mean "orders"?\n',
+  )
+})
+
+test('only send, start and migrate bring a schema; the others say what is missing', async (t) => {
+  const { run, write, folder } = await project(t)
+  await write('millrace.config.ts', ordersConfig(folder))
+  const { code, stderr } = await run('stats')
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /^millrace: the queue schema has version 0.*run `millrace migrate` \[MILLRACE_SCHEMA_OUTDATED\]\n$/,
+  )
+  const check = await run('migrate', '--check', '--json')
+  assert.equal(check.code, 1)
+  assert.equal((JSON.parse(check.stdout) as { upToDate: boolean }).upToDate, false)
+  assert.equal((await run('migrate')).code, 0)
+  assert.deepEqual(await run('migrate', '--check'), {
+    code: 0,
+    stdout: 'the schema is up to date\n',
+    stderr: '',
+  })
+})
+
+test('the printed SQL, applied by hand, is the schema', async (t) => {
+  const { run, write, folder } = await project(t)
+  await write('millrace.config.ts', ordersConfig(folder))
+  const { code, stdout } = await run('migrate', '--print-sql')
+  assert.equal(code, 0)
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
+  const db = new DatabaseSync(`${folder}/orders.db`)
+  db.exec(stdout)
+  db.close()
+  assert.equal((await run('migrate', '--check')).code, 0)
+  assert.equal((await run('send', 'orders', '{"orderId":"a"}')).code, 0)
+})
+
+test('the memory transport is remarked on, because commands cannot see another process', async (t) => {
+  const { run, write, folder } = await project(t)
+  const text = ordersConfig(folder)
+    .replace("import { sqlite } from 'millrace/sqlite'", "import { memory } from 'millrace/memory'")
+    .replace(/sqlite\(.*\)/, 'memory()')
+  await write('millrace.config.ts', text)
+  const { code, stderr } = await run('stats')
+  assert.equal(code, 0)
+  assert.match(stderr, /memory transport, which lives in one process/)
+  assert.match((await run('migrate', '--print-sql')).stderr, /has no SQL schema/)
+})
