@@ -76,7 +76,7 @@ export function afterFailure(failure: Failure): FailureDecision {
       return {
         as: 'dead',
         errorClass: 'permanent',
-        reason: `permanent: ${because(classification)}`,
+        reason: `permanent: ${classification.code}`,
       }
     case 'throttled':
       return afterThrottle(failure)
@@ -88,7 +88,7 @@ export function afterFailure(failure: Failure): FailureDecision {
 function afterTransient({ classification, history, retry, random }: Failure): FailureDecision {
   const attempt = history.counted + 1
   if (attempt >= retry.attempts) {
-    const reason = `attempt ${attempt} of ${retry.attempts} failed: ${because(classification)}`
+    const reason = `attempt ${attempt} of ${retry.attempts} failed: ${classification.code}`
     return { as: 'dead', errorClass: 'transient', reason }
   }
   const asked = usableDelayMs(classification.delayMs)
@@ -102,15 +102,11 @@ function afterTransient({ classification, history, retry, random }: Failure): Fa
 function afterThrottle({ classification, history, retry, now, random }: Failure): FailureDecision {
   const since = history.throttledSince ?? now
   if (now - since > THROTTLE_LIMIT_MS) {
-    const reason = `throttled for more than 24 h: ${because(classification)}`
+    const reason = `throttled for more than 24 h: ${classification.code}`
     return { as: 'dead', errorClass: 'throttled', reason }
   }
   const delayMs = throttleDelayMs(classification.delayMs, retry, random)
   return { as: 'released', delayMs, counted: false }
-}
-
-function because({ code, why }: Classification): string {
-  return `${code} (${why})`
 }
 
 /** Asked before a message is run: dead when its history alone forbids another run, else undefined. */
