@@ -1,4 +1,5 @@
 import type { PgSchema } from '../../sql/pg-migrate.ts'
+import { FUNCTIONS } from './functions.ts'
 
 /**
  * States: 0 ready, 1 scheduled, 2 in flight, 3 quarantined (taken back from a holder that vanished).
@@ -95,5 +96,5 @@ const FIRST: readonly string[] = [
 
 export const queueSchema: PgSchema = {
   component: 'queue',
-  migrations: [{ statements: FIRST }],
+  migrations: [{ statements: [...FIRST, ...FUNCTIONS] }],
 }

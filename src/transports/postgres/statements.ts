@@ -1,6 +1,11 @@
 /**
  * Every statement on messages in the hands of senders and workers, once. `now()` is the moment of the statement here
  * (each is its own transaction) and may be compared through an index; `clock_timestamp()` is the moment of reading.
+ *
+ * Statistics of a queue are always stale: minutes ago it was empty. Plans must not depend on them, so batches are
+ * joined as `unnest((SELECT $1))`, whose length the planner does not see (it assumes ten rows and takes the primary
+ * key), conditions that a partial index would satisfy are left out where another index is meant, and single rows are
+ * asked for with ORDER BY and LIMIT. Seen otherwise: a scan over 100,000 dead entries for each ack.
  */
 
 export const FIND_QUEUE = 'SELECT id FROM {schema}.queue WHERE name = $1'
@@ -38,8 +43,8 @@ FROM (SELECT date_trunc('milliseconds', clock_timestamp()) AS now) AS cut,
       WITH ORDINALITY
       AS item (id, priority, delay_ms, ready_ms, idempotency_key, ordering_key, headers, body, place)
   ) AS item
-WHERE NOT EXISTS (
-  SELECT 1 FROM {schema}.dead_letter AS dead WHERE dead.queue_id = $1::integer AND dead.id = item.id)
+WHERE (
+  SELECT 1 FROM {schema}.dead_letter AS dead WHERE dead.queue_id = $1::integer AND dead.id = item.id LIMIT 1) IS NULL
 ORDER BY item.place
 ON CONFLICT (queue_id, id) DO NOTHING
 RETURNING id`
@@ -72,81 +77,34 @@ DELETE FROM {schema}.remembered_key WHERE ctid = ANY (ARRAY(
 
 export const NOTIFY = 'SELECT pg_notify($1, $2) IS NULL AS sent'
 
-/**
- * What waits for a moment and what the queue has, in one look: moves what fell due (in bounded steps), says whether
- * there is work, and when to look again at the latest.
- */
-export const TEND = `
-WITH due AS (
-  UPDATE {schema}.message SET state = CASE WHEN alone THEN 3 ELSE 0 END
-  WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM {schema}.message
-    WHERE queue_id = $1::integer AND state = 1 AND ready_at <= now()
-    ORDER BY ready_at LIMIT $2::integer FOR UPDATE SKIP LOCKED))
-  RETURNING 1
-)
-SELECT queue.paused,
-  (SELECT count(*) FROM due)::int4 AS promoted,
-  EXISTS (SELECT 1 FROM {schema}.message WHERE queue_id = queue.id AND state = 0)
-    OR EXISTS (SELECT 1 FROM {schema}.message WHERE queue_id = queue.id AND state = 3) AS ready,
-  (SELECT extract(epoch FROM min(ready_at) - clock_timestamp()) * 1000 FROM {schema}.message
-    WHERE queue_id = queue.id AND state = 1 AND ready_at > now())::float8 AS due_ms,
-  (SELECT extract(epoch FROM min(expires_at) - clock_timestamp()) * 1000 FROM {schema}.claim)::float8 AS lease_ms
-FROM {schema}.queue AS queue WHERE queue.id = $1::integer`
+/** What waits for a moment and what the queue has, in one look; see `functions.ts`. */
+export const TEND = 'SELECT * FROM {schema}.tend_queue($1::integer, $2::integer)'
 
-/**
- * Takes a batch with one new claim; one suspect alone and before all others. Rows are reached by their place (ctid),
- * so that no plan depends on statistics, which are stale in a queue by nature.
- */
+/** Takes a batch with one new claim; see `functions.ts`. */
 export const CLAIM = `
-WITH open AS MATERIALIZED (
-  SELECT id FROM {schema}.queue WHERE id = $1::integer AND NOT paused
-), suspect AS MATERIALIZED (
-  SELECT ctid AS place FROM {schema}.message
-  WHERE queue_id = $1::integer AND state = 3 AND EXISTS (SELECT 1 FROM open)
-  ORDER BY ready_at LIMIT 1 FOR UPDATE SKIP LOCKED
-), ready AS MATERIALIZED (
-  SELECT ctid AS place FROM {schema}.message
-  WHERE queue_id = $1::integer AND state = 0
-    AND EXISTS (SELECT 1 FROM open) AND NOT EXISTS (SELECT 1 FROM suspect)
-  ORDER BY priority DESC, seq LIMIT $2::integer FOR UPDATE SKIP LOCKED
-), taken AS MATERIALIZED (
-  SELECT ARRAY(SELECT place FROM suspect UNION ALL SELECT place FROM ready) AS places
-), holder AS (
-  INSERT INTO {schema}.claim (queue_id, owner, expires_at)
-  SELECT $1::integer, $4::text, clock_timestamp() + $3::float8 * interval '1 millisecond'
-  FROM taken WHERE cardinality(places) > 0
-  RETURNING claim_id
-)
-UPDATE {schema}.message AS message
-SET state = 2, claim_id = (SELECT claim_id FROM holder), deliveries = least(deliveries, 9223372036854775806) + 1
-WHERE ctid = ANY ((SELECT places FROM taken)::tid[])
-RETURNING seq::float8 AS seq, claim_id::float8 AS claim_id, id, priority::int4 AS priority,
-  (extract(epoch FROM sent_at) * 1000)::float8 AS sent_at,
-  deliveries::float8 AS deliveries, alone, counted::float8 AS counted, crashes::float8 AS crashes,
-  redrives::float8 AS redrives, throttled_since::float8 AS throttled_since,
-  idempotency_key, ordering_key, headers, records, body`
+SELECT seq, claim_id, id, priority, sent_at, deliveries, alone, counted, crashes, redrives, throttled_since,
+  idempotency_key, ordering_key, headers, records, body
+FROM {schema}.claim_messages($1::integer, $2::integer, $3::float8, $4::text)`
 
 /** Ends claims of which nothing is left, beside the statement that settled the last of them. */
 export const ACK = `
 WITH done AS (
   DELETE FROM {schema}.message AS message
-  USING unnest($1::bigint[], $2::bigint[]) AS held (seq, claim_id)
-  WHERE message.seq = held.seq AND message.claim_id = held.claim_id AND message.state = 2
-  RETURNING message.seq
+  USING unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) AS held (seq, claim_id)
+  WHERE message.seq = held.seq AND message.claim_id = held.claim_id
+  RETURNING message.seq, message.claim_id
 ), ended AS (
-  DELETE FROM {schema}.claim AS claim WHERE claim_id = ANY ($3::bigint[]) AND NOT EXISTS (
-    SELECT 1 FROM {schema}.message AS message
-    WHERE message.claim_id = claim.claim_id AND message.state = 2
-      AND NOT EXISTS (SELECT 1 FROM done WHERE done.seq = message.seq))
+  DELETE FROM {schema}.claim AS claim WHERE claim_id = ANY ($3::bigint[]) AND
+    (SELECT count(*) FROM {schema}.message AS message WHERE message.claim_id = claim.claim_id AND message.state = 2)
+    = (SELECT count(*) FROM done WHERE done.claim_id = claim.claim_id)
 )
 SELECT seq::float8 AS seq FROM done`
 
 /** Only while the lease lasts by the server's clock at this moment: the effect's transaction hangs on it. */
 export const ACK_IN_LEASE = `
 DELETE FROM {schema}.message AS message
-USING unnest($1::bigint[], $2::bigint[]) AS held (seq, claim_id), {schema}.claim AS claim
-WHERE message.seq = held.seq AND message.claim_id = held.claim_id AND message.state = 2
+USING unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) AS held (seq, claim_id), {schema}.claim AS claim
+WHERE message.seq = held.seq AND message.claim_id = held.claim_id
   AND claim.claim_id = message.claim_id AND claim.expires_at > clock_timestamp()
 RETURNING message.seq::float8 AS seq`
 
@@ -154,19 +112,19 @@ export const RELEASE = `
 UPDATE {schema}.message AS message
 SET state = held.state, ready_at = cut.now + held.delay_ms * interval '1 millisecond', claim_id = NULL,
   alone = held.alone, counted = held.counted, throttled_since = held.throttled_since, records = held.records
-FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::float8[], $5::boolean[], $6::bigint[], $7::bigint[], $8::text[])
+FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $3::smallint[]), (SELECT $4::float8[]), (SELECT $5::boolean[]), (SELECT $6::bigint[]), (SELECT $7::bigint[]), (SELECT $8::text[]))
     AS held (seq, claim_id, state, delay_ms, alone, counted, throttled_since, records),
   (SELECT date_trunc('milliseconds', clock_timestamp()) AS now) AS cut
-WHERE message.seq = held.seq AND message.claim_id = held.claim_id AND message.state = 2
+WHERE message.seq = held.seq AND message.claim_id = held.claim_id
 RETURNING message.seq::float8 AS seq`
 
 /** Leaves the queue and lands on the shelf in one statement. */
 export const BURY = `
 WITH gone AS (
   DELETE FROM {schema}.message AS message
-  USING unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[])
+  USING unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::bigint[]), (SELECT $6::bigint[]), (SELECT $7::text[]))
     AS held (seq, claim_id, error_class, reason, counted, throttled_since, records)
-  WHERE message.seq = held.seq AND message.claim_id = held.claim_id AND message.state = 2
+  WHERE message.seq = held.seq AND message.claim_id = held.claim_id
   RETURNING message.*, held.error_class, held.reason, held.counted AS counted_now,
     held.throttled_since AS throttled_since_now, held.records AS records_now
 ), shelved AS (
@@ -189,8 +147,8 @@ WITH renewed AS (
   RETURNING claim_id
 )
 SELECT message.seq::float8 AS seq
-FROM unnest($1::bigint[], $2::bigint[]) AS held (seq, claim_id)
-JOIN {schema}.message AS message ON message.seq = held.seq AND message.claim_id = held.claim_id AND message.state = 2
+FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) AS held (seq, claim_id)
+JOIN {schema}.message AS message ON message.seq = held.seq AND message.claim_id = held.claim_id
 WHERE held.claim_id IN (SELECT claim_id FROM renewed)`
 
 /** Part of a batch: it moves to a claim of its own, so that the lease of the rest runs out. */
@@ -201,8 +159,8 @@ WITH fresh AS (
   RETURNING claim_id
 )
 UPDATE {schema}.message AS message SET claim_id = (SELECT claim_id FROM fresh)
-FROM unnest($1::bigint[], $2::bigint[]) AS held (seq, claim_id)
-WHERE message.seq = held.seq AND message.claim_id = held.claim_id AND message.state = 2
+FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) AS held (seq, claim_id)
+WHERE message.seq = held.seq AND message.claim_id = held.claim_id
 RETURNING message.seq::float8 AS seq, message.claim_id::float8 AS claim_id`
 
 /** Claims of vanished holders. Two sweeps share the work, and neither waits. */
@@ -220,7 +178,7 @@ export const QUARANTINE = `
 UPDATE {schema}.message AS message
 SET state = 3, alone = true, claim_id = NULL, ready_at = date_trunc('milliseconds', now()),
   counted = held.counted, crashes = held.crashes, records = held.records
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS held (seq, counted, crashes, records)
+FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $3::bigint[]), (SELECT $4::text[])) AS held (seq, counted, crashes, records)
 WHERE message.seq = held.seq`
 export const END_CLAIMS = `
 DELETE FROM {schema}.claim AS claim WHERE claim_id = ANY ($1::bigint[]) AND NOT EXISTS (
