@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
+import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { startRig } from '../scripts/rig/rig.ts'
@@ -22,9 +22,10 @@ async function main(plan: Plan): Promise<void> {
   const rig = needsPostgres ? await startRig({ require: 'available' }) : undefined
   try {
     const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
+    const before = loadNow()
     const outcomes = await askAll(plan, places(url))
     const { rounds, messages } = plan
-    const machine = await describeMachine(needsPostgres ? url : undefined)
+    const machine = await describeMachine(needsPostgres ? url : undefined, before)
     const date = new Date().toISOString().slice(0, 10)
     const results = { date, machine, rounds, messages, outcomes }
     if (plan.dry) console.log(table(results))
@@ -78,14 +79,19 @@ async function askOne(
   )
 }
 
-async function describeMachine(postgresUrl: string | undefined): Promise<Machine> {
+async function describeMachine(postgresUrl: string | undefined, before: number): Promise<Machine> {
   return {
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 1024 ** 3),
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
+    load: [before, loadNow()],
     postgres: postgresUrl === undefined ? undefined : await postgresVersion(postgresUrl),
   }
+}
+
+function loadNow(): number {
+  return Number(loadavg()[0]?.toFixed(1))
 }
 
 async function postgresVersion(url: string): Promise<string> {

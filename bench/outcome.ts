@@ -15,6 +15,8 @@ export interface Machine {
   readonly platform: string
   readonly node: string
   readonly postgres: string | undefined
+  /** Load averages over a minute, before and after: above the number of cores, something else was running. */
+  readonly load: readonly [number, number]
 }
 
 export interface Results {

@@ -1,5 +1,5 @@
 import type { Contender, FigureSpec, Question } from './contender.ts'
-import type { Outcome, Results } from './outcome.ts'
+import type { Machine, Outcome, Results } from './outcome.ts'
 import { type Summary, summary } from './statistics.ts'
 
 /** docs/benchmarks.md. */
@@ -11,9 +11,10 @@ export function page(results: Results): string {
 Written by \`npm run bench\` on ${date}; the numbers of every round are in \`bench/results/${date}.json\`.
 
 - Machine: ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.platform}, Node ${machine.node}${postgres}; server and clients share it.
+  Load average ${machine.load.join(' before, ')} after.${busy(machine)}
 - ${rounds} rounds of ${messages.toLocaleString('en')} messages of about 200 bytes (fewer where a question says so), the contenders in turn within each round,
   each in its own process with an empty database. A cell is the median, then the range over the rounds.
-- The last column compares with the best of the others that has the same durability (2x is twice as good).
+- The last column compares each figure with the best of the others that has the same durability (2x is twice as good).
 - Absolute numbers depend on the machine and its disk and move by a factor of two on a busy one; the ratios are what to read.
 
 Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite\`. The other queues are
@@ -26,6 +27,13 @@ ${table(results)}
 |---|---|---|---|
 ${contenders(results).map(settingsRow).join('\n')}
 `
+}
+
+/** One contender and its server together hardly load more than all cores. */
+function busy({ cores, load }: Machine): string {
+  return load[0] > cores / 2
+    ? ' **Something else was running before the start: read no absolute number here, and ratios with care.**'
+    : ''
 }
 
 /** One table per question. */

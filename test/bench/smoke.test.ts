@@ -45,7 +45,14 @@ async function answers(question: Question, contender: Contender, place: Place): 
     assert.ok(value !== undefined && Number.isFinite(value) && value >= 0, `${name}: ${value}`)
   }
   const outcome = { question, contender, figures: [figures], failures: [] }
-  const machine = { cores: 1, memoryGb: 1, platform: 'any', node: 'any', postgres: undefined }
+  const machine = {
+    cores: 1,
+    memoryGb: 1,
+    platform: 'any',
+    node: 'any',
+    postgres: undefined,
+    load: [0, 0],
+  } as const
   const text = table({ date: '', machine, rounds: 1, messages: 1, outcomes: [outcome] })
   assert.match(text, /\| \*\*[\d.,]+\*\* \(/)
 }
