@@ -16,8 +16,9 @@ export interface PostgresRelayContext {
 
 export type RelayPasses = (max: number, publish: Publish) => Promise<RelayPass>
 
-/** Keys looked at in one pass. */
+/** Keys looked at in one pass, and rows of one of them: they leave one after another. */
 const KEYS_MAX = 200
+const OF_KEY_MAX = 20
 const PUBLISH_MAX_MS = 60_000
 
 /** Where the last look at ordering keys ended, so that no key is always the last. */
@@ -38,16 +39,18 @@ export function postgresRelay({
 }: PostgresRelayContext): RelayPasses {
   let cursor = firstKey
 
-  const claim = async (executor: PgExecutor, max: number): Promise<readonly ClaimedRow[]> => {
-    const looked = await executor.execute(statements.TAKE_KEYS, [
-      cursor.queue,
-      cursor.key,
-      KEYS_MAX,
-      schema,
-    ])
+  const takeKeys = async (executor: PgExecutor): Promise<readonly Row[]> => {
+    const { queue, key } = cursor
+    const looked = await executor.execute(statements.TAKE_KEYS, [queue, key, KEYS_MAX, schema])
     const last = looked.length < KEYS_MAX ? undefined : looked.at(-1)
     cursor = last ? { queue: String(last.queue), key: String(last.key) } : firstKey
-    const keys = looked.filter(({ taken }) => taken === true)
+    return looked.filter(({ taken }) => taken === true)
+  }
+
+  const claim = async (executor: PgExecutor, max: number): Promise<readonly ClaimedRow[]> => {
+    const midway = cursor !== firstKey
+    let keys = await takeKeys(executor)
+    if (keys.length === 0 && midway) keys = await takeKeys(executor)
     const ordered = keys.length === 0 ? [] : await ofKeys(executor, keys, Math.ceil(max / 2))
     const unordered = await executor.execute(statements.UNORDERED, [max - ordered.length])
     return [...ordered, ...unordered].map(claimedRowOf)
@@ -60,7 +63,7 @@ export function postgresRelay({
   ): Promise<readonly Row[]> => {
     const queues = textArray(keys.map(({ queue }) => String(queue)))
     const names = textArray(keys.map(({ key }) => String(key)))
-    const ofEach = Math.ceil(max / keys.length)
+    const ofEach = Math.min(OF_KEY_MAX, Math.ceil(max / keys.length))
     return fromTheFirst(
       keys,
       await executor.execute(statements.OF_KEYS, [queues, names, ofEach, max]),

@@ -31,8 +31,9 @@ export interface Claims {
   readonly cursor: KeyCursor
 }
 
-/** Keys looked at in one pass. */
+/** Keys looked at in one pass, and rows of one of them: they leave one after another. */
 const KEYS_MAX = 200
+const OF_KEY_MAX = 20
 
 /** Takes rows for one relay; inside a write transaction. Rows with a key get up to half, the others the rest. */
 export function claim(
@@ -84,11 +85,8 @@ function ordersDue(
     if (seen.has(name)) break
     seen.add(name)
     if (asNumber(found.next_try_at) > now) continue
-    rows.push(
-      ...prepared(handle, OF_KEY)
-        .all(cursor.queue, cursor.key, max - rows.length)
-        .map(asRow),
-    )
+    const most = Math.min(OF_KEY_MAX, max - rows.length)
+    rows.push(...prepared(handle, OF_KEY).all(cursor.queue, cursor.key, most).map(asRow))
   }
   return { rows, cursor }
 }

@@ -146,6 +146,8 @@ export interface PostgresOutboxSubject extends OutboxSubject {
 }
 
 export interface PostgresOutboxClient extends OutboxClient {
+  /** Behind a pooler with two connections to the server. */
+  readonly pooled: boolean
   open(): Promise<PostgresOutboxSubject>
 }
 
@@ -158,6 +160,7 @@ export function postgresOutboxClients(): readonly PostgresOutboxClient[] {
   const pooled = pgBouncer()
   const of = (server: TestServer, what: string, begin: Begin): PostgresOutboxClient => ({
     name: `${server.name}: ${what}`,
+    pooled: server.pooled,
     open: () => onPostgres(server.url, begin),
   })
   return [

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { OutboxRow, Publish } from 'millrace/outbox'
+import {
+  add,
+  envelope,
+  type PostgresOutboxSubject,
+  postgresOutboxClients,
+} from './outbox-subjects.ts'
+import { NO_SERVER, nodePool, postgresServers } from './postgres-servers.ts'
+import { until } from './until.ts'
+
+if (postgresServers().length === 0) test('outbox on postgres', { skip: NO_SERVER }, () => {})
+
+const DEBEZIUM = ['aggregateid', 'aggregatetype', 'id', 'payload', 'type']
+
+for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !pooled)) {
+  for (const orderingKey of [undefined, 'k']) {
+    const which = orderingKey === undefined ? 'without a key' : 'of one key'
+    test(`${name}: a row ${which} whose transaction commits late is not skipped`, async () => {
+      const subject = await open()
+      const outbox = await subject.connect()
+      const ids: string[] = []
+      const publish = publishInto(ids)
+      const [early, late, undone] = [0, 1, 2].map(() =>
+        envelope(orderingKey === undefined ? {} : { orderingKey }),
+      )
+      if (!early || !late || !undone) throw new Error('no rows')
+      const t1 = await subject.begin()
+      await (await outbox.transaction(t1.tx))?.add('orders', [early])
+      const t3 = await subject.begin()
+      await (await outbox.transaction(t3.tx))?.add('orders', [undone])
+      await add(subject, outbox, [late])
+      assert.equal((await outbox.relay(10, publish)).published, 1)
+      await t1.commit()
+      await t3.rollback()
+      assert.equal((await outbox.relay(10, publish)).published, 1)
+      assert.deepEqual(ids, [late.id, early.id])
+      assert.equal((await outbox.lag()).rows, 0)
+      await outbox.close()
+      await subject.dispose()
+    })
+  }
+
+  test(`${name}: a row that commits late does not overtake the one of its key that is being published`, async () => {
+    const subject = await open()
+    const outbox = await subject.connect()
+    const other = await subject.connect()
+    const [first, second] = [0, 1].map(() => envelope({ orderingKey: 'k' }))
+    if (!first || !second) throw new Error('no rows')
+    const t1 = await subject.begin()
+    await (await outbox.transaction(t1.tx))?.add('orders', [first])
+    await add(subject, outbox, [second])
+    const ids: string[] = []
+    await outbox.relay(10, async (rows) => {
+      // The row that was written first is now the first of its key, and a second relay looks.
+      await t1.commit()
+      assert.equal((await other.relay(10, publishInto(ids))).taken, 0)
+      return await publishInto(ids)(rows)
+    })
+    await other.relay(10, publishInto(ids))
+    assert.deepEqual(ids, [second.id, first.id])
+    await outbox.close()
+    await other.close()
+    await subject.dispose()
+  })
+
+  test(`${name}: published and not removed: sent again with the same id`, async () => {
+    const subject = await open()
+    const outbox = await subject.connect()
+    const admin = nodePool(subject.url, 1)
+    const one = envelope()
+    await add(subject, outbox, [one])
+    const ids: string[] = []
+    for (let time = 0; time < 3; time++) {
+      const cut = outbox.relay(10, async (rows) => {
+        await cutRelay(admin, subject)
+        return await publishInto(ids)(rows)
+      })
+      await assert.rejects(cut)
+      await until('the rows to be free', async () => (await free(admin, subject)) === 1)
+    }
+    assert.equal((await outbox.relay(10, publishInto(ids))).published, 1)
+    assert.deepEqual(ids, [one.id, one.id, one.id, one.id])
+    assert.equal((await outbox.lag()).rows, 0)
+    await admin.end()
+    await outbox.close()
+    await subject.dispose()
+  })
+
+  test(`${name}: the columns are those of Debezium's outbox event router`, async () => {
+    const subject = await open()
+    const outbox = await subject.connect()
+    const keyed = envelope({ orderingKey: 'k' })
+    const plain = envelope()
+    await add(subject, outbox, [keyed, plain])
+    const admin = nodePool(subject.url, 1)
+    const { rows } = await admin.query(
+      `SELECT ${DEBEZIUM.join(', ')} FROM ${table(subject)} ORDER BY seq`,
+    )
+    assert.deepEqual(
+      rows.map(({ payload, ...rest }) => ({ ...rest, payload: new Uint8Array(payload) })),
+      [
+        {
+          id: keyed.id,
+          aggregatetype: 'orders',
+          aggregateid: 'k',
+          type: 'message',
+          payload: keyed.body,
+        },
+        {
+          id: plain.id,
+          aggregatetype: 'orders',
+          aggregateid: plain.id,
+          type: 'message',
+          payload: plain.body,
+        },
+      ],
+    )
+    await admin.end()
+    await outbox.close()
+    await subject.dispose()
+  })
+}
+
+function publishInto(ids: string[]): Publish {
+  return async (rows: readonly OutboxRow[]) =>
+    rows.map(({ envelope: { id } }) => {
+      ids.push(id)
+      return { ok: true, id, duplicate: false }
+    })
+}
+
+function table({ schema }: PostgresOutboxSubject): string {
+  return `"${schema.replaceAll('"', '""')}".outbox`
+}
+
+type Admin = ReturnType<typeof nodePool>
+
+/** Ends the connection that holds a row of the outbox. */
+async function cutRelay(admin: Admin, subject: PostgresOutboxSubject): Promise<void> {
+  const { rowCount } = await admin.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_locks
+     WHERE relation = $1::regclass AND mode = 'RowShareLock' AND pid <> pg_backend_pid()`,
+    [table(subject)],
+  )
+  assert.equal(rowCount, 1)
+}
+
+async function free(admin: Admin, subject: PostgresOutboxSubject): Promise<number> {
+  const { rowCount } = await admin.query(`SELECT 1 FROM ${table(subject)} FOR UPDATE SKIP LOCKED`)
+  return rowCount ?? 0
+}
