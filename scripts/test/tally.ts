@@ -55,7 +55,8 @@ export function tally(root: string, print: (line: string) => void): Tally {
   }
   return {
     took(file, ms) {
-      of(file).ms = ms
+      const entry = of(file)
+      entry.ms = Math.max(entry.ms, ms)
     },
     wrote(file, output) {
       const entry = of(file)

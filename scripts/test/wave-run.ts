@@ -26,7 +26,7 @@ export async function runWave(wave: Wave, tally: Tally, limits: WaveLimits): Pro
   const endsFile = ({ entryFile, name }: TestReport): void => {
     if (entryFile === undefined) end(name)
   }
-  // This one comes at once; the others wait for the report of the file before.
+  // This one comes at once; the others wait for the report of the file before. A summary may still come first.
   stream.on('test:complete', (data: TestReport) => {
     if (data.entryFile === undefined) tally.took(data.name, data.details.duration_ms)
   })
@@ -41,7 +41,9 @@ export async function runWave(wave: Wave, tally: Tally, limits: WaveLimits): Pro
   stream.on('test:stdout', (data) => tally.wrote(data.file, data.message))
   stream.on('test:stderr', (data) => tally.wrote(data.file, data.message))
   stream.on('test:summary', (data) => {
-    if (data.file !== undefined) end(data.file)
+    if (data.file === undefined) return
+    tally.took(data.file, data.duration_ms)
+    end(data.file)
   })
   const over = Promise.withResolvers<void>()
   stream.on('error', over.reject)
