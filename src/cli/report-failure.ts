@@ -1,3 +1,4 @@
+import { classifyError, explainTable } from '../model/classify-error.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { ErrorCode } from '../model/errors.ts'
 import { readString } from '../model/probe.ts'
@@ -21,7 +22,8 @@ const LINE_MAX = 2_000
 /** One line on stderr, secrets taken out; a stack only when asked for. */
 export function reportFailure(error: unknown, out: Output): ExitCode {
   const code = codeOf(error)
-  const known = error instanceof UsageError || code?.startsWith('MILLRACE_') === true
+  const known =
+    error instanceof UsageError || code?.startsWith('MILLRACE_') === true || isNamed(error)
   const message = oneLine(messageOfError(error), LINE_MAX)
   const exitCode = error instanceof UsageError || WRONG.has(code ?? '') ? WRONG_USE : FAILED
   if (out.json) {
@@ -40,6 +42,11 @@ export function reportFailure(error: unknown, out: Output): ExitCode {
   }
   if (out.verbose) out.note(stackOf(error))
   return exitCode
+}
+
+/** Refused connections, wrong passwords: what the table of rules knows is no surprise. */
+function isNamed(error: unknown): boolean {
+  return classifyError(error, undefined, 0).why !== explainTable.at(-1)?.why
 }
 
 function codeOf(error: unknown): string | undefined {

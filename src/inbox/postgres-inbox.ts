@@ -1,7 +1,7 @@
 import { OptionsError } from '../model/errors.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { textArray } from '../sql/pg-array.ts'
-import { migratePg, pgDatabaseId } from '../sql/pg-migrate.ts'
+import { migratePg, pgDatabaseId, printMigrations } from '../sql/pg-migrate.ts'
 import { allInSchema, checkSchemaName } from '../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../sql/pg-open.ts'
 import type { PgPool } from '../sql/pg-pool.ts'
@@ -55,7 +55,11 @@ export function postgresInbox(
   const { schema = 'millrace', ttlMs } = options
   const address: PgAddress =
     options.url === undefined ? { pool: options.pool } : { url: options.url }
-  return { name: NAME, connect: (context) => connect(address, { schema, ttlMs }, context) }
+  return {
+    name: NAME,
+    connect: (context) => connect(address, { schema, ttlMs }, context),
+    migrationSql: () => printMigrations(schema, postgresInboxSchema),
+  }
 }
 
 const NAME = 'postgres'

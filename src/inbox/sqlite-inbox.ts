@@ -4,7 +4,7 @@ import { MillraceError, OptionsError } from '../model/errors.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { prepared, sqliteClient } from '../sql/sqlite-handle.ts'
 import { locationProblems, openLocation } from '../sql/sqlite-location.ts'
-import { migrateSqlite, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
+import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
 import type { Inbox, InboxConnector, InboxContext, InboxKey } from './inbox.ts'
 import { storedKey } from './key.ts'
@@ -53,11 +53,13 @@ export function sqliteInbox<Tx extends SqliteHandle>(
   const given = Object.freeze({ ...options })
   if (given.file === undefined) {
     const { db } = given
-    return { name: NAME, connect: (context) => connectHandle(db, given, context) }
+    return { name: NAME, connect: (context) => connectHandle(db, given, context), migrationSql }
   }
   const { file } = given
-  return { name: NAME, connect: (context) => connectFile(file, given, context) }
+  return { name: NAME, connect: (context) => connectFile(file, given, context), migrationSql }
 }
+
+const migrationSql = (): string => printSqliteMigrations(sqliteInboxSchema)
 
 const NAME = 'sqlite'
 const KNOWN: readonly string[] = ['file', 'db', 'ttlMs', 'synchronous']

@@ -1,7 +1,7 @@
 import { OptionsError } from '../model/errors.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { pgExecutor } from '../sql/pg-executor.ts'
-import { migratePg, pgDatabaseId } from '../sql/pg-migrate.ts'
+import { migratePg, pgDatabaseId, printMigrations } from '../sql/pg-migrate.ts'
 import { allInSchema, checkSchemaName } from '../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../sql/pg-open.ts'
 import type { PgPool } from '../sql/pg-pool.ts'
@@ -41,7 +41,11 @@ export function postgresOutbox(options: PostgresOutboxOptions): OutboxConnector 
   checkSchemaName(schema)
   const address: PgAddress =
     options.url === undefined ? { pool: options.pool } : { url: options.url }
-  return { name: NAME, connect: (context) => connect(address, schema, context) }
+  return {
+    name: NAME,
+    connect: (context) => connect(address, schema, context),
+    migrationSql: () => printMigrations(schema, postgresOutboxSchema),
+  }
 }
 
 const NAME = 'postgres'

@@ -3,7 +3,7 @@ import { newId } from '../model/ids.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../sql/sqlite-handle.ts'
 import { locationProblems, openLocation } from '../sql/sqlite-location.ts'
-import { migrateSqlite, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
+import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
 import { handOver } from './handover.ts'
 import { listeners } from './listeners.ts'
@@ -57,6 +57,7 @@ export function sqliteOutbox(options: SqliteOutboxOptions): OutboxConnector {
   const location = db === undefined ? { file: file ?? '' } : { db }
   return {
     name: NAME,
+    migrationSql: () => printSqliteMigrations(sqliteOutboxSchema),
     connect: async (context) => {
       const { handle, shared } = await openLocation('sqliteOutbox', location, {
         ...context,

@@ -157,3 +157,35 @@ test('the memory transport is remarked on, because commands cannot see another p
   assert.match(stderr, /memory transport, which lives in one process/)
   assert.match((await run('migrate', '--print-sql')).stderr, /has no SQL schema/)
 })
+
+test('a database that is away is one line without its password, and its SQL can be printed all the same', async (t) => {
+  const { run, write } = await project(t)
+  await write(
+    'millrace.config.ts',
+    `
+import { defineConfig, defineQueue } from 'millrace'
+import { postgres } from 'millrace/postgres'
+import { postgresInbox } from 'millrace/inbox'
+import { postgresOutbox } from 'millrace/outbox'
+import { z } from 'zod'
+
+const url = 'postgres://ada:hunter2@127.0.0.1:1/shop'
+export default defineConfig({
+  transport: postgres({ url, schema: 'mill' }),
+  queues: [defineQueue({ name: 'orders', owner: 'team-shop', payload: z.object({}) })],
+  inbox: postgresInbox({ url, schema: 'mill' }),
+  outbox: postgresOutbox({ url, schema: 'mill' }),
+})
+`,
+  )
+  const { code, stdout, stderr } = await run('stats')
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /^millrace: [^\n]*ECONNREFUSED[^\n]*\n$/)
+  assert.doesNotMatch(stderr, /hunter2|unexpected/)
+  const sql = await run('migrate', '--print-sql')
+  assert.equal(sql.code, 0)
+  for (const component of ['queue', 'inbox', 'outbox']) {
+    assert.match(sql.stdout, new RegExp(`^-- ${component}, version 1$`, 'm'))
+  }
+  assert.match(sql.stdout, /CREATE SCHEMA IF NOT EXISTS "?mill"?;/)
+})

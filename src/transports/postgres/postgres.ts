@@ -1,5 +1,5 @@
 import { OptionsError } from '../../model/errors.ts'
-import { migratePg, pgDatabaseId } from '../../sql/pg-migrate.ts'
+import { migratePg, pgDatabaseId, printMigrations } from '../../sql/pg-migrate.ts'
 import { checkSchemaName } from '../../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../../sql/pg-open.ts'
 import type { PgPool } from '../../sql/pg-pool.ts'
@@ -51,7 +51,11 @@ interface Resolved {
  */
 export function postgres(options: PostgresOptions): Connector {
   const resolved = resolve(options)
-  return { name: 'postgres', connect: (context) => connect(resolved, context) }
+  return {
+    name: 'postgres',
+    connect: (context) => connect(resolved, context),
+    migrationSql: () => printMigrations(resolved.schema, queueSchema),
+  }
 }
 
 async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
