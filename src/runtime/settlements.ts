@@ -1,0 +1,97 @@
+import { deadLetterView } from '../admin/views.ts'
+import type { Delivery, Settlement } from '../model/delivery.ts'
+import { type AttemptRecord, afterRelease, type ErrorClass } from '../model/history.ts'
+import type { SettleOutcome, Settler } from './settler.ts'
+import type { WorkerDeps } from './worker-deps.ts'
+
+/** Settles, and counts and tells what came of it. */
+export interface Settlements {
+  /** Counts an ack that happened elsewhere: in the effect's transaction. */
+  acked(): void
+  ack(delivery: Delivery): Promise<void>
+  release(settlement: Settlement & { as: 'released' }): Promise<void>
+  /** Given back without blame. */
+  giveBack(delivery: Delivery, delayMs: number): Promise<void>
+  dead(delivery: Delivery, why: DeadReason): Promise<void>
+}
+
+export interface DeadReason {
+  readonly errorClass: ErrorClass
+  readonly reason: string
+  readonly attempt?: AttemptRecord
+}
+
+export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlements {
+  const { counters } = deps
+
+  const settle = async (settlement: Settlement, onSettled: () => void): Promise<void> => {
+    const outcome = await settler.settle(settlement)
+    if (outcome.kind === 'settled') onSettled()
+    else reportUnsettled(deps, settlement, outcome)
+  }
+  const acked = (): void => {
+    counters.acked++
+    deps.drain.note(1)
+  }
+  const ack: Settlements['ack'] = (delivery) => settle({ as: 'acked', delivery }, acked)
+  const release: Settlements['release'] = (settlement) =>
+    settle(settlement, () => void counters.released++)
+
+  const dead: Settlements['dead'] = (delivery, why) =>
+    settle({ as: 'dead', delivery, ...why }, () => {
+      counters.dead++
+      deps.drain.note(1)
+      announceDead(deps, delivery, why)
+    })
+
+  const giveBack: Settlements['giveBack'] = (delivery, delayMs) =>
+    release({ as: 'released', delivery, delayMs, counted: false })
+
+  return { acked, ack, release, giveBack, dead }
+}
+
+function reportUnsettled<Tx>(
+  deps: WorkerDeps<Tx>,
+  settlement: Settlement,
+  outcome: Exclude<SettleOutcome, { kind: 'settled' }>,
+): void {
+  const { queue, counters, logger } = deps
+  const fields = {
+    queue: queue.name,
+    messageId: settlement.delivery.envelope.id,
+    as: settlement.as,
+  }
+  if (outcome.kind === 'lost') {
+    counters.lost++
+    logger.warn(
+      `queue "${queue.name}": message ${fields.messageId} was no longer ours when it was to be ${settlement.as}`,
+      fields,
+    )
+    return
+  }
+  logger.error(
+    `queue "${queue.name}": message ${fields.messageId} could not be ${settlement.as} (${outcome.fault.code}); it comes back when its lease ends`,
+    { ...fields, cause: outcome.fault.cause },
+  )
+}
+
+function announceDead<Tx>(deps: WorkerDeps<Tx>, delivery: Delivery, why: DeadReason): void {
+  const { queue } = deps
+  const view = deadLetterView(queue, {
+    envelope: delivery.envelope,
+    queue: queue.name,
+    owner: queue.owner,
+    errorClass: why.errorClass,
+    reason: why.reason,
+    history: why.attempt
+      ? afterRelease(delivery.history, { counted: true, attempt: why.attempt })
+      : delivery.history,
+    sentAt: delivery.sentAt,
+    deadAt: deps.clock.now(),
+  })
+  deps.logger.error(
+    `queue "${queue.name}": message ${view.id} is dead (${why.errorClass}): ${why.reason}; owner: ${queue.owner}`,
+    { queue: queue.name, messageId: view.id, errorClass: why.errorClass, owner: queue.owner },
+  )
+  deps.onDead(view)
+}
