@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { OutboxRow, Publish } from 'millrace/outbox'
+import type { Outbox, OutboxRow, Publish } from 'millrace/outbox'
 import {
   add,
   envelope,
@@ -15,59 +15,70 @@ if (postgresServers().length === 0) test('outbox on postgres', { skip: NO_SERVER
 const DEBEZIUM = ['aggregateid', 'aggregatetype', 'id', 'payload', 'type']
 
 for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !pooled)) {
-  for (const orderingKey of [undefined, 'k']) {
-    const which = orderingKey === undefined ? 'without a key' : 'of one key'
-    test(`${name}: a row ${which} whose transaction commits late is not skipped`, async () => {
+  const about = (
+    what: string,
+    check: (subject: PostgresOutboxSubject, outbox: Outbox) => Promise<void>,
+  ): void =>
+    void test(`${name}: ${what}`, async () => {
       const subject = await open()
       const outbox = await subject.connect()
-      const ids: string[] = []
-      const publish = publishInto(ids)
-      const [early, late, undone] = [0, 1, 2].map(() =>
-        envelope(orderingKey === undefined ? {} : { orderingKey }),
-      )
-      if (!early || !late || !undone) throw new Error('no rows')
-      const t1 = await subject.begin()
-      await (await outbox.transaction(t1.tx))?.add('orders', [early])
-      const t3 = await subject.begin()
-      await (await outbox.transaction(t3.tx))?.add('orders', [undone])
-      await add(subject, outbox, [late])
-      assert.equal((await outbox.relay(10, publish)).published, 1)
-      await t1.commit()
-      await t3.rollback()
-      assert.equal((await outbox.relay(10, publish)).published, 1)
-      assert.deepEqual(ids, [late.id, early.id])
-      assert.equal((await outbox.lag()).rows, 0)
-      await outbox.close()
-      await subject.dispose()
+      try {
+        await check(subject, outbox)
+      } finally {
+        await outbox.close()
+        await subject.dispose()
+      }
     })
+
+  for (const orderingKey of [undefined, 'k']) {
+    const which = orderingKey === undefined ? 'without a key' : 'of one key'
+    about(
+      `a row ${which} whose transaction commits late is not skipped`,
+      async (subject, outbox) => {
+        const ids: string[] = []
+        const publish = publishInto(ids)
+        const [early, late, undone] = [0, 1, 2].map(() =>
+          envelope(orderingKey === undefined ? {} : { orderingKey }),
+        )
+        if (!early || !late || !undone) throw new Error('no rows')
+        const t1 = await subject.begin()
+        await (await outbox.transaction(t1.tx))?.add('orders', [early])
+        const t3 = await subject.begin()
+        await (await outbox.transaction(t3.tx))?.add('orders', [undone])
+        await add(subject, outbox, [late])
+        assert.equal((await outbox.relay(10, publish)).published, 1)
+        await t1.commit()
+        await t3.rollback()
+        assert.equal((await outbox.relay(10, publish)).published, 1)
+        assert.deepEqual(ids, [late.id, early.id])
+        assert.equal((await outbox.lag()).rows, 0)
+      },
+    )
   }
 
-  test(`${name}: a row that commits late does not overtake the one of its key that is being published`, async () => {
-    const subject = await open()
-    const outbox = await subject.connect()
-    const other = await subject.connect()
-    const [first, second] = [0, 1].map(() => envelope({ orderingKey: 'k' }))
-    if (!first || !second) throw new Error('no rows')
-    const t1 = await subject.begin()
-    await (await outbox.transaction(t1.tx))?.add('orders', [first])
-    await add(subject, outbox, [second])
-    const ids: string[] = []
-    await outbox.relay(10, async (rows) => {
-      // The row that was written first is now the first of its key, and a second relay looks.
-      await t1.commit()
-      assert.equal((await other.relay(10, publishInto(ids))).taken, 0)
-      return await publishInto(ids)(rows)
-    })
-    await other.relay(10, publishInto(ids))
-    assert.deepEqual(ids, [second.id, first.id])
-    await outbox.close()
-    await other.close()
-    await subject.dispose()
-  })
+  about(
+    `a row that commits late does not overtake the one of its key that is being published`,
+    async (subject, outbox) => {
+      const other = await subject.connect()
+      const [first, second] = [0, 1].map(() => envelope({ orderingKey: 'k' }))
+      if (!first || !second) throw new Error('no rows')
+      const t1 = await subject.begin()
+      await (await outbox.transaction(t1.tx))?.add('orders', [first])
+      await add(subject, outbox, [second])
+      const ids: string[] = []
+      await outbox.relay(10, async (rows) => {
+        // The row that was written first is now the first of its key, and a second relay looks.
+        await t1.commit()
+        assert.equal((await other.relay(10, publishInto(ids))).taken, 0)
+        return await publishInto(ids)(rows)
+      })
+      await other.relay(10, publishInto(ids))
+      assert.deepEqual(ids, [second.id, first.id])
+      await other.close()
+    },
+  )
 
-  test(`${name}: published and not removed: sent again with the same id`, async () => {
-    const subject = await open()
-    const outbox = await subject.connect()
+  about(`published and not removed: sent again with the same id`, async (subject, outbox) => {
     const admin = nodePool(subject.url, 1)
     const one = envelope()
     await add(subject, outbox, [one])
@@ -84,13 +95,9 @@ for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !poo
     assert.deepEqual(ids, [one.id, one.id, one.id, one.id])
     assert.equal((await outbox.lag()).rows, 0)
     await admin.end()
-    await outbox.close()
-    await subject.dispose()
   })
 
-  test(`${name}: the columns are those of Debezium's outbox event router`, async () => {
-    const subject = await open()
-    const outbox = await subject.connect()
+  about(`the columns are those of Debezium's outbox event router`, async (subject, outbox) => {
     const keyed = envelope({ orderingKey: 'k' })
     const plain = envelope()
     await add(subject, outbox, [keyed, plain])
@@ -118,8 +125,6 @@ for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !poo
       ],
     )
     await admin.end()
-    await outbox.close()
-    await subject.dispose()
   })
 }
 
