@@ -10,7 +10,8 @@ export function chain<T, R>(
   value: MaybePromise<T>,
   next: (value: T) => MaybePromise<R>,
 ): MaybePromise<R> {
-  return isPromise(value) ? value.then(next) : next(value)
+  // A schema may answer with any thenable; from here on it is a promise.
+  return isPromise(value) ? Promise.resolve(value).then(next) : next(value)
 }
 
 /** Runs at once, so that what is synchronous has happened when the call returns; errors become rejections. */

@@ -1,4 +1,4 @@
-import { QueueFullError } from '../model/errors.ts'
+import { MillraceError, QueueFullError } from '../model/errors.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { DrainRate } from './drain-rate.ts'
@@ -78,6 +78,15 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
 }
 
 async function readTotal(transport: Transport, queue: string): Promise<number> {
-  const gauge = await transport.browse?.gauge(queue)
-  return (gauge?.depth ?? 0) + (gauge?.scheduled ?? 0) + (gauge?.inFlight ?? 0)
+  try {
+    const gauge = await transport.browse?.gauge(queue)
+    return (gauge?.depth ?? 0) + (gauge?.scheduled ?? 0) + (gauge?.inFlight ?? 0)
+  } catch (cause) {
+    if (cause instanceof MillraceError) throw cause
+    throw new MillraceError(
+      'MILLRACE_UNAVAILABLE',
+      `queue "${queue}": the backend did not say how full the queue is (${transport.diagnose(cause).code}); nothing was stored, try again`,
+      { cause, retryable: true, fields: { queue } },
+    )
+  }
 }

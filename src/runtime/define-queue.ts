@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { jsonCodec } from '../codec/json.ts'
+import { read } from '../model/probe.ts'
 import { type Problems, problems, show } from './problems.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
 
@@ -31,6 +32,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
   type Out = StandardSchemaV1.InferOutput<Schema>
   const found = problems(`queue ${show(options.name)}`)
   found.knownKeys(options, KEYS)
+  checkNestedKeys(options, found)
   checkIdentity(options, found)
   const schema: StandardSchemaV1<In, Out> = options.payload
   const queue: QueueDefinition<In, Out> = {
@@ -57,6 +59,20 @@ export function defineQueue<Schema extends StandardSchemaV1>(
   }
   found.throwIfAny()
   return Object.freeze(queue)
+}
+
+const NESTED = {
+  retry: ['attempts', 'baseMs', 'maxMs', 'jitter'],
+  dedupe: ['windowMs'],
+  capacity: ['maxDepth', 'whenFull'],
+} as const
+
+/** A misspelt limit would otherwise be the default without a word. */
+function checkNestedKeys(options: object, found: Problems): void {
+  for (const [name, known] of Object.entries(NESTED)) {
+    const value = read(options, name)
+    if (typeof value === 'object' && value !== null) found.knownKeys(value, known, name)
+  }
 }
 
 /** Untyped callers exist (JavaScript, config files), so what is checked is unknown. */

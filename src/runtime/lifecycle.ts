@@ -33,9 +33,9 @@ export interface LifecycleOptions<Tx> {
 
 const DRAIN_DEFAULT_MS = 30_000
 /** For the last settlements, once the drain is over. */
-const SETTLE_MS = 250
-/** For closing connections to a backend that may be gone. */
-const CLOSE_MS = 150
+const SETTLE_MS = 200
+/** For closing subscriptions, and again for connections, to a backend that may be gone. Together below 500 ms. */
+const CLOSE_MS = 100
 
 export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   const { resolved, parts, workers, closed } = options

@@ -1,9 +1,11 @@
 import { type Clock, systemClock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
+import { read } from '../model/probe.ts'
 import { consoleLogger } from './console-logger.ts'
 import type { MillraceOptions } from './create.ts'
-import { problems, show } from './problems.ts'
+import { type Problems, problems, show } from './problems.ts'
 import type { AnyQueue } from './queue.ts'
+import { safeLogger } from './safe-logger.ts'
 
 const KEYS = [
   'transport',
@@ -43,14 +45,8 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
       found.add(`${name}: expected what ${example[name]} gives, got ${show(value)}`)
     }
   }
-  if (!Array.isArray(options.queues) || options.queues.length === 0) {
-    found.add(`queues: expected at least one queue of defineQueue, got ${show(options.queues)}`)
-  } else {
-    const names = options.queues.map((queue) => queue.name)
-    for (const name of new Set(names.filter((one, i) => names.indexOf(one) !== i))) {
-      found.add(`queues: "${name}" is defined twice; a name belongs to one definition`)
-    }
-  }
+  checkQueues(options.queues, found)
+  checkLogger(options.logger, found)
   const migrate: unknown = options.migrate ?? 'auto'
   if (migrate !== 'auto' && migrate !== 'check') {
     found.add(`migrate: expected "auto" or "check", got ${show(migrate)}`)
@@ -66,10 +62,36 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
     migrate: options.migrate ?? 'auto',
     clock: options.clock ?? systemClock(),
     random: options.random ?? Math.random,
-    logger: options.logger ?? consoleLogger(),
+    logger: safeLogger(options.logger ?? consoleLogger()),
     redriveWindowMs,
   }
 }
+
+function checkQueues(queues: unknown, found: Problems): void {
+  if (!Array.isArray(queues) || queues.length === 0) {
+    found.add(`queues: expected at least one queue of defineQueue, got ${show(queues)}`)
+    return
+  }
+  const names: unknown[] = []
+  for (const [i, queue] of queues.entries()) {
+    // What a hand-made object lacks is found here, not at the first message that fails.
+    if (read(queue, 'codec') !== undefined) names.push(read(queue, 'name'))
+    else found.add(`queues[${i}]: expected what defineQueue gives, got ${show(queue)}`)
+  }
+  for (const name of new Set(names.filter((one, i) => names.indexOf(one) !== i))) {
+    found.add(`queues: "${name}" is defined twice; a name belongs to one definition`)
+  }
+}
+
+function checkLogger(logger: unknown, found: Problems): void {
+  if (logger === undefined) return
+  const missing = LEVELS.filter((level) => typeof read(logger, level) !== 'function')
+  if (missing.length > 0) {
+    found.add(`logger: expected an object with the functions ${LEVELS.join(', ')}`)
+  }
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 const example = {
   transport: 'sqlite(…), postgres(…) or memory()',

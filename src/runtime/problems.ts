@@ -7,7 +7,7 @@ export interface Problems {
   /** A number within bounds, or the default when absent. */
   number(name: string, value: unknown, rule: NumberRule): number
   /** Names the nearest known key for each unknown one. */
-  knownKeys(value: object, known: readonly string[]): void
+  knownKeys(value: object, known: readonly string[], within?: string): void
   /** @throws MILLRACE_INVALID_OPTIONS when there is any problem. */
   throwIfAny(): void
 }
@@ -30,11 +30,14 @@ export function problems(what: string): Problems {
       found.push(`${name}: expected ${kind} from ${rule.min} to ${rule.max}, got ${show(value)}`)
       return rule.default ?? rule.min
     },
-    knownKeys: (value, known) => {
+    knownKeys: (value, known, within) => {
       for (const key of Object.keys(value)) {
         if (known.includes(key)) continue
         const near = nearest(key, known)
-        found.push(`unknown option "${key}"${near ? `, did you mean "${near}"?` : ''}`)
+        const where = within === undefined ? '' : `${within}.`
+        found.push(
+          `unknown option "${where}${key}"${near ? `, did you mean "${where}${near}"?` : ''}`,
+        )
       }
     },
     throwIfAny: () => {

@@ -16,11 +16,14 @@ export interface Receiving {
 
 const BACKOFF_FIRST_MS = 100
 const BACKOFF_MAX_MS = 5_000
+/** Beyond what was asked for: a receive that takes longer hangs, and nothing else would tell. */
+const LATE_MS = 15_000
 
 export function receiving<Tx>(deps: WorkerDeps<Tx>, stopped: AbortSignal): Receiving {
   const { queue, clock, logger, transport } = deps
   let backoffMs = BACKOFF_FIRST_MS
   let failing: { readonly since: number; why: string } | undefined
+  let answerDueAt = Number.POSITIVE_INFINITY
 
   const note = (error: unknown, what: string): void => {
     const fault = transport.diagnose(error)
@@ -43,6 +46,7 @@ export function receiving<Tx>(deps: WorkerDeps<Tx>, stopped: AbortSignal): Recei
 
   return {
     receive: async (from, options) => {
+      answerDueAt = clock.now() + options.waitMs + LATE_MS
       try {
         const batch = await from.receive({ ...options, signal: stopped })
         recovered()
@@ -53,6 +57,8 @@ export function receiving<Tx>(deps: WorkerDeps<Tx>, stopped: AbortSignal): Recei
         await pause(clock, backoffMs * (0.5 + deps.random() / 2), stopped)
         backoffMs = Math.min(BACKOFF_MAX_MS, backoffMs * 2)
         return []
+      } finally {
+        answerDueAt = Number.POSITIVE_INFINITY
       }
     },
     noteRenewError: (error) => {
@@ -64,11 +70,13 @@ export function receiving<Tx>(deps: WorkerDeps<Tx>, stopped: AbortSignal): Recei
         },
       )
     },
-    problems: () =>
-      failing === undefined
-        ? []
-        : [
-            `queue "${queue.name}": not receiving since ${new Date(failing.since).toISOString()} (${failing.why})`,
-          ],
+    problems: () => {
+      const problem = (since: number, why: string): string =>
+        `queue "${queue.name}": not receiving since ${new Date(since).toISOString()} (${why})`
+      if (clock.now() > answerDueAt) {
+        return [problem(answerDueAt - LATE_MS, 'the backend does not answer')]
+      }
+      return failing === undefined ? [] : [problem(failing.since, failing.why)]
+    },
   }
 }

@@ -44,7 +44,9 @@ export function settler(options: SettlerOptions): Settler {
       if (settled.ok) return { kind: 'settled' }
       const { fault } = settled
       if (fault.code === 'lost') return { kind: 'lost' }
-      if (!fault.retryable || options.ended.aborted || clock.now() + waitMs >= giveUpAt) {
+      // A fault that nobody knows may be over at the next try; giving up makes finished work run again.
+      const hopeless = !fault.retryable && fault.code !== 'unknown'
+      if (hopeless || options.ended.aborted || clock.now() + waitMs >= giveUpAt) {
         return { kind: 'failed', fault }
       }
       await pause(clock, waitMs * (0.5 + options.random() / 2), options.ended)

@@ -1,5 +1,6 @@
 import { pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Subscription } from '../transport/transport.ts'
 import { type Conclude, conclude } from './conclude.ts'
@@ -109,11 +110,8 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
       return
     }
     for (const delivery of batch) keeper?.hold(delivery, () => undefined)
-    const read: Incoming[] = []
-    for (const delivery of batch) {
-      const one = incoming(queue, delivery)
-      read.push(one instanceof Promise ? await one : one)
-    }
+    const reading = batch.map((delivery) => incoming(queue, delivery))
+    const read = reading.every(isRead) ? reading : await Promise.all(reading)
     const known = await knownKeys(deps, read, (problem) => {
       inboxFailing = problem
     })
@@ -149,6 +147,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
         leaseMs,
         maxInFlight: 2 * concurrency,
       })
+      if (ended.signal.aborted) return subscription.close()
       keeper = leaseKeeper({
         subscription,
         clock: deps.clock,
@@ -190,6 +189,10 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
           ]),
     ],
   }
+}
+
+function isRead(one: MaybePromise<Incoming>): one is Incoming {
+  return !isPromise(one)
 }
 
 /** Lease stores tell the keeper; sessions and assignments tell by the claim's own signal. */

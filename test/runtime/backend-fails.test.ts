@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hasCode, type Logger } from 'millrace'
+import { type MemoryConnector, memory } from 'millrace/memory'
+import type { Subscription, Transport } from '../../src/transport/transport.ts'
+import { closeNow, stage } from './stage.ts'
+
+const hang = (): Promise<never> => new Promise(() => undefined)
+
+/** A memory whose calls a test may replace while it runs. */
+function breakable() {
+  const store = memory()
+  const broken: {
+    transport?: Partial<Transport>
+    subscription?: Partial<Subscription>
+  } = {}
+  const breaking = (inner: Subscription): Subscription => ({
+    ...inner,
+    receive: (options) => (broken.subscription?.receive ?? inner.receive)(options),
+    settle: (batch) => (broken.subscription?.settle ?? inner.settle)(batch),
+    renew: async (batch, leaseMs) =>
+      (broken.subscription?.renew ?? inner.renew)?.(batch, leaseMs) ?? [],
+    close: () => (broken.subscription?.close ?? inner.close)(),
+  })
+  const connector: MemoryConnector = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      return {
+        ...inner,
+        subscribe: async (queue, options) =>
+          breaking(await (broken.transport?.subscribe ?? inner.subscribe)(queue, options)),
+        close: () => (broken.transport?.close ?? inner.close)(),
+      }
+    },
+  }
+  return { connector, broken }
+}
+
+test('close ends within 500 ms of its limit though the backend answers nothing any more', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, hang)
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  broken.subscription = { receive: hang, settle: hang, renew: hang, close: hang }
+  broken.transport = { close: hang }
+  let closed = false
+  const closing = app.close({ timeoutMs: 2_000 }).then(() => {
+    closed = true
+  })
+  await clock.advance(2_450)
+  assert.equal(closed, true)
+  await closing
+})
+
+test('whatever a receive throws, the next one comes, and health was false meanwhile', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue, lines } = await stage({ transport: connector })
+  let runs = 0
+  app.work(queue, () => void runs++)
+  await app.start()
+  const thrown: unknown[] = [undefined, null, 'text', 7, Symbol('x'), Object.create(null)]
+  broken.subscription = { receive: () => Promise.reject(thrown.shift()) }
+  await app.send(queue, { orderId: 'wakes the first receive' })
+  await clock.advance(10_000)
+  assert.equal(thrown.length < 6, true)
+  assert.match((await app.health()).reasons.join(), /not receiving since/)
+  broken.subscription = {}
+  await clock.advance(10_000)
+  await app.send(queue, { orderId: 'b' })
+  await clock.advance(100)
+  assert.equal(runs, 2)
+  assert.deepEqual(await app.health(), { ok: true, reasons: [] })
+  assert.ok(lines.some(({ message }) => /receiving again/.test(message)))
+  await closeNow(app, clock)
+})
+
+test('a receive that never answers is seen by health', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => undefined)
+  broken.subscription = { receive: hang }
+  await app.start()
+  await clock.advance(19_000)
+  assert.equal((await app.health()).ok, true)
+  await clock.advance(2_000)
+  assert.match((await app.health()).reasons.join(), /does not answer/)
+  await closeNow(app, clock)
+})
+
+test('an ack that fails three times and then works is one run', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  let runs = 0
+  app.work(queue, () => void runs++)
+  let calls = 0
+  broken.subscription = {
+    settle: () => {
+      if (++calls === 3) broken.subscription = {}
+      return Promise.reject(new Error('connection reset'))
+    },
+  }
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(60_000)
+  assert.deepEqual([calls, runs, app.counters()['orders']?.acked], [3, 1, 1])
+  await closeNow(app, clock)
+})
+
+test('a backend that comes back while the app closes keeps no subscription', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => undefined)
+  let subscribed: (subscription: Subscription) => void = () => undefined
+  broken.transport = { subscribe: () => new Promise((resolve) => (subscribed = resolve)) }
+  const starting = app.start()
+  await closeNow(app, clock)
+  let closed = false
+  const late = {
+    close: async () => {
+      closed = true
+    },
+  }
+  subscribed(late as Subscription)
+  await starting
+  assert.equal(closed, true)
+})
+
+test('a logger that throws changes nothing', async () => {
+  const fail = (): never => {
+    throw new Error('no space left on device')
+  }
+  const logger: Logger = { debug: fail, info: fail, warn: fail, error: fail }
+  const { app, clock, queue } = await stage({
+    app: { logger },
+    queue: { retry: { attempts: 2, baseMs: 1, maxMs: 1 }, handlerTimeoutMs: 1_000 },
+  })
+  app.work(queue, (message) => {
+    if (message.payload.orderId === 'stuck') return hang()
+    throw new Error('always')
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  const stuck = await app.send(queue, { orderId: 'stuck' })
+  await app.start()
+  await clock.advance(60_000)
+  assert.equal((await app.admin.deadLetters.show(queue, id))?.attempts.length, 2)
+  assert.equal((await app.admin.deadLetters.show(queue, stuck.id))?.attempts.length, 2)
+  await closeNow(app, clock)
+})
+
+test('a depth that cannot be read is a backend that is away, not an error of a driver', async () => {
+  const store = memory()
+  const { app, clock, queue } = await stage({
+    transport: {
+      ...store,
+      connect: async (context) => {
+        const inner = await store.connect(context)
+        const browse = inner.browse && {
+          ...inner.browse,
+          gauge: () => Promise.reject(new Error('connect ECONNREFUSED')),
+        }
+        return {
+          ...inner,
+          ...(browse ? { browse } : {}),
+          traits: { ...inner.traits, capacity: 'sampled' },
+        }
+      },
+    },
+  })
+  await assert.rejects(app.send(queue, { orderId: 'a' }), (error: unknown) =>
+    hasCode(error, 'MILLRACE_UNAVAILABLE'),
+  )
+  await closeNow(app, clock)
+})
