@@ -24,6 +24,8 @@ export type EffectState =
 export interface Effect<Tx> {
   readonly state: EffectState
   run<T>(effect: (tx: Tx) => MaybePromise<T>): Promise<T>
+  /** True in code that the transaction of this run left behind: what it sends could not commit with it any more. */
+  isOver(): boolean
   /** A send from inside the open transaction: it must be done before the commit. */
   join(send: (tx: unknown) => MaybePromise<SendResult>): MaybePromise<SendResult> | undefined
 }
@@ -45,8 +47,9 @@ const inside = new AsyncLocalStorage<OpenTransaction>()
 interface OpenTransaction {
   readonly owner: object
   readonly tx: unknown
-  readonly sends: MaybePromise<SendResult>[]
+  sends: MaybePromise<SendResult>[]
   failure: { readonly error: unknown } | undefined
+  closed: boolean
 }
 
 export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
@@ -61,7 +64,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
         { queue: options.queue, key: options.message.idempotencyKey },
         {
           leaseMs: options.leaseMs,
-          effect: (tx) => runInside({ owner, tx, sends: [], failure: undefined }, () => work(tx)),
+          effect: (tx) => runInside(newOpen(owner, tx), () => work(tx)),
           last: (tx) => lastStatements(options, inbox, tx),
         },
       )
@@ -78,6 +81,10 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
       return state
     },
     run,
+    isOver: () => {
+      const open = inside.getStore()
+      return open?.owner === owner && open.closed
+    },
     join: (send) => {
       const open = inside.getStore()
       if (open?.owner !== owner) return undefined
@@ -98,19 +105,31 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
   }
 }
 
+function newOpen(owner: object, tx: unknown): OpenTransaction {
+  return { owner, tx, sends: [], failure: undefined, closed: false }
+}
+
 /** Runs the effect, then waits for the sends that joined: what was not stored must not be committed without. */
 function runInside<T>(open: OpenTransaction, work: () => MaybePromise<T>): MaybePromise<T> {
-  const failIfAny = (): void => {
-    if (open.failure !== undefined) throw open.failure.error
+  const fail = (error: unknown): never => {
+    open.closed = true
+    throw error
   }
-  return chain(inside.run(open, work), (value) => {
-    failIfAny()
-    if (!open.sends.some(isPromise)) return value
-    return Promise.allSettled(open.sends).then(() => {
-      failIfAny()
-      return value
-    })
-  })
+  try {
+    const done = chain(inside.run(open, work), (value) => chain(allSent(open), () => value))
+    return isPromise(done) ? done.catch(fail) : done
+  } catch (error) {
+    return fail(error)
+  }
+}
+
+/** Closed in the turn in which nothing waits any more, so that no send slips in after it was looked. */
+function allSent(open: OpenTransaction): MaybePromise<void> {
+  if (open.failure !== undefined) throw open.failure.error
+  const waiting = open.sends.filter(isPromise)
+  open.sends = []
+  if (waiting.length > 0) return Promise.allSettled(waiting).then(() => allSent(open))
+  open.closed = true
 }
 
 function requireInbox<Tx>(options: EffectOptions<Tx>, state: EffectState): Inbox<Tx> {

@@ -20,11 +20,10 @@ export interface HandlerContextOptions<Tx> {
 
 /** What the handler gets as its second argument. */
 export function handlerContext<Tx>(options: HandlerContextOptions<Tx>): HandlerContext<Tx> {
-  const refuseWhenEnded = (what: string): void => {
-    if (!options.ended()) return
+  const refuse = (what: string, when: string): never => {
     const late = new MillraceError(
       'MILLRACE_CONTEXT_CLOSED',
-      `queue "${options.queue}": ${what} was called after the attempt of message ${options.messageId} had ended; await it inside the handler`,
+      `queue "${options.queue}": ${what} was called after ${when} of message ${options.messageId} had ended; await it inside`,
       { fields: { queue: options.queue, messageId: options.messageId } },
     )
     // A late call is often one that nobody awaits, so the rejection alone might go unseen.
@@ -45,12 +44,13 @@ export function handlerContext<Tx>(options: HandlerContextOptions<Tx>): HandlerC
       return log
     },
     tx: async (work) => {
-      refuseWhenEnded('ctx.tx')
+      if (options.ended()) refuse('ctx.tx', 'the attempt')
       return options.effect.run(work)
     },
     send: (queue, payload, send) => {
       try {
-        refuseWhenEnded('ctx.send')
+        if (options.ended()) refuse('ctx.send', 'the attempt')
+        if (options.effect.isOver()) refuse('ctx.send', 'the ctx.tx around it')
         const sender = options.senderOf(queue)
         const own = send?.tx !== undefined
         const joined = own

@@ -221,18 +221,44 @@ test('with the inbox in another store the key alone decides', async () => {
 })
 
 test('a redrive of what the inbox may have forgotten asks for force', async () => {
-  const { app, clock, queue } = await shared({ retry: { attempts: 1 } })
+  const { app, clock, queue, open } = await shared({ retry: { attempts: 1 } })
   app.work(queue, () => {
     throw new Error('no')
   })
   const { id } = await app.send(queue, { orderId: 'a' })
   await app.start()
   await clock.advance(1_000)
+  // No worker waits through the two months, a receive every five seconds.
+  await closeNow(app, clock)
   await clock.advance(60 * 86_400_000)
-  await assert.rejects(app.admin.deadLetters.redrive(queue, { ids: [id] }), (error: unknown) =>
+  const { admin, close } = await open()
+  await assert.rejects(admin.deadLetters.redrive(queue, { ids: [id] }), (error: unknown) =>
     hasCode(error, 'MILLRACE_REDRIVE_TOO_OLD'),
   )
-  const forced = await app.admin.deadLetters.redrive(queue, { ids: [id], force: true })
+  const forced = await admin.deadLetters.redrive(queue, { ids: [id], force: true })
   assert.equal(forced.moved, 1)
+  await close()
+})
+
+test('what ctx.tx left behind cannot send into a transaction that has ended', async () => {
+  const { app, clock, queue, lines } = await shared()
+  const codes: unknown[] = []
+  app.work(queue, async (message, ctx) => {
+    if (message.payload.orderId !== 'parent') return
+    let after: Promise<unknown> = Promise.resolve()
+    await ctx.tx(() => {
+      after = new Promise<void>((resolve) => clock.after(10, resolve))
+        .then(() => ctx.send(queue, { orderId: 'late' }))
+        .catch((error: MillraceError) => codes.push(error.code))
+    })
+    await after
+    await ctx.send(queue, { orderId: 'in time' })
+  })
+  await app.send(queue, { orderId: 'parent' })
+  await app.start()
+  await clock.advance(1_000)
+  assert.deepEqual(codes, ['MILLRACE_CONTEXT_CLOSED'])
+  assert.equal(app.counters()['orders']?.acked, 2)
+  assert.ok(lines.some(({ level, message }) => level === 'error' && /the ctx\.tx/.test(message)))
   await closeNow(app, clock)
 })
