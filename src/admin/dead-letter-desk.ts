@@ -1,6 +1,7 @@
 import { matching, type RedriveOptions, redriveIds } from '../deadletters/redrive.ts'
 import { MillraceError, OptionsError } from '../model/errors.ts'
 import { errorClasses } from '../model/history.ts'
+import { read } from '../model/probe.ts'
 import type { Admin, DeadLetterListOptions, RedriveResult, RedriveSelection } from './admin.ts'
 import { type AdminContext, type AdminQueue, browseOf, shelfOf } from './context.ts'
 import { deadLetterView } from './views.ts'
@@ -84,6 +85,7 @@ async function redrive(
   what: RedriveSelection,
 ): Promise<RedriveResult> {
   const name = `redrive on queue "${queue.name}"`
+  checkSelection(name, what)
   checkRate(name, what.ratePerSecond)
   const chosen =
     'ids' in what
@@ -172,6 +174,38 @@ async function chooseAll(
   // Oldest first: what waited longest goes first, and the queue keeps the order of sending as far as it can.
   return { letters: letters.reverse(), notFound: [] }
 }
+
+/** A misspelt filter must not become "all of them", nor a misspelt `dryRun` the real thing. */
+function checkSelection(name: string, what: unknown): void {
+  const filter = read(what, 'filter')
+  const byFilter = typeof filter === 'object' && filter !== null
+  const strangers = [
+    ...unknownKeys(what, SELECTION_KEYS),
+    ...(byFilter ? unknownKeys(filter, FILTER_KEYS).map((key) => `filter.${key}`) : []),
+  ]
+  const found = strangers.map((key) => `unknown option "${key}"`)
+  if (byFilter === (read(what, 'ids') !== undefined)) {
+    found.push('expected either ids or filter; { filter: {} } is all of them')
+  }
+  if (found.length > 0) throw new OptionsError(name, found)
+}
+
+function unknownKeys(value: unknown, known: readonly string[]): readonly string[] {
+  return Object.keys(Object(value)).filter((key) => !known.includes(key))
+}
+
+const FILTER_KEYS: readonly string[] = ['errorClass', 'deadBefore']
+const SELECTION_KEYS: readonly string[] = [
+  'ids',
+  'filter',
+  'dryRun',
+  'ratePerSecond',
+  'force',
+  'actor',
+  'reason',
+  'signal',
+  'onProgress',
+]
 
 function checkRate(what: string, rate: number | undefined): void {
   if (rate === undefined || (Number.isFinite(rate) && rate > 0 && rate <= 1_000_000)) return

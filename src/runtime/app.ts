@@ -17,7 +17,7 @@ export interface App<Tx = unknown> {
   sendBatch<In, Out>(
     queue: QueueDefinition<In, Out>,
     payloads: readonly NoInfer<In>[],
-    options?: BatchSendOptions,
+    options?: BatchSendOptions<NoInfer<In>>,
   ): Promise<readonly SendResult[]>
   /** Registers the handler of a queue; it runs from `start` on. */
   work<In, Out>(

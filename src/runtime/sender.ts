@@ -19,14 +19,17 @@ export interface Sender {
   sendNow(payload: unknown, options?: SendOptions): MaybePromise<SendResult>
   sendBatch(
     payloads: readonly unknown[],
-    options?: BatchSendOptions,
+    options?: BatchSendOptions<never>,
   ): Promise<readonly SendResult[]>
 }
 
 /** Options of a batch; keys belong to one message, so a batch gives them by a function. */
-export type BatchSendOptions = Omit<SendOptions, 'id' | 'idempotencyKey' | 'dedupeKey'> & {
-  readonly idempotencyKey?: (payload: never, index: number) => string | undefined
-  readonly dedupeKey?: (payload: never, index: number) => string | undefined
+export type BatchSendOptions<In = unknown> = Omit<
+  SendOptions,
+  'id' | 'idempotencyKey' | 'dedupeKey'
+> & {
+  readonly idempotencyKey?: (payload: In, index: number) => string | undefined
+  readonly dedupeKey?: (payload: In, index: number) => string | undefined
 }
 
 export interface SenderOptions {
@@ -66,7 +69,7 @@ export function sender(options: SenderOptions): Sender {
 
   const sendMany = async (
     payloads: readonly unknown[],
-    send?: BatchSendOptions,
+    send?: BatchSendOptions<never>,
   ): Promise<readonly SendResult[]> => {
     throwIfEnded(closed, send?.signal)
     if (payloads.length === 0) return []
@@ -102,7 +105,7 @@ function orAborted<T>(sent: Promise<T>, signal: AbortSignal | undefined): Promis
 
 async function prepareBatch(
   payloads: readonly unknown[],
-  send: BatchSendOptions | undefined,
+  send: BatchSendOptions<never> | undefined,
   options: SenderOptions,
 ): Promise<readonly Envelope[]> {
   const { sendBatch } = options.transport.traits.limits
@@ -168,6 +171,10 @@ function batchResults(
   envelopes: readonly Envelope[],
   options: SenderOptions,
 ): readonly SendResult[] {
+  // Every item of an atomic batch carries the fault's code; only the one that met the other message knows its id.
+  const culprit = outcomes.findIndex((sent) => !sent.ok && sent.fault.id !== undefined)
+  const [sent, envelope] = [outcomes[culprit], envelopes[culprit]]
+  if (sent !== undefined && envelope !== undefined) resultOf(sent, envelope, options, culprit)
   return envelopes.map((envelope, index) => {
     const sent = outcomes[index]
     if (sent === undefined) throw new Error(`no outcome for item ${index}`)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMillrace, defineQueue, hasCode, type MillraceError, QueueFullError } from 'millrace'
+import { createMillrace, defineQueue, hasCode, MillraceError, QueueFullError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { z } from 'zod'
-import { closeNow, stage } from './stage.ts'
+import { closeNow, orderSchema, stage } from './stage.ts'
 
 const code = (expected: string) => (error: unknown) => {
   assert.ok(
@@ -197,4 +197,58 @@ test('defineQueue names every problem and refuses a queue without an owner', () 
       return true
     },
   )
+})
+
+test('a batch that meets a remembered key names that key and its place', async () => {
+  const { app, clock, queue } = await stage()
+  const first = await app.send(queue, { orderId: 'first' }, { idempotencyKey: 'b' })
+  await assert.rejects(
+    app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'b' }, { orderId: 'c' }], {
+      idempotencyKey: (payload) => payload.orderId,
+    }),
+    (error: unknown) => {
+      assert.ok(error instanceof MillraceError && error.code === 'MILLRACE_IDEMPOTENCY_CONFLICT')
+      const { index, idempotencyKey, firstMessageId } = error.fields
+      assert.deepEqual([index, idempotencyKey, firstMessageId], [1, 'b', first.id])
+      return true
+    },
+  )
+  await closeNow(app, clock)
+})
+
+test('what is no queue of defineQueue and a misspelt limit are refused at once', async () => {
+  await assert.rejects(
+    createMillrace({
+      transport: memory(),
+      queues: [undefined, { name: 'x' }] as never,
+      logger: { error() {} } as never,
+    }),
+    /queues\[0\].*queues\[1\].*logger/,
+  )
+  assert.throws(
+    () =>
+      defineQueue({
+        name: 'x',
+        owner: 'team',
+        payload: orderSchema,
+        retry: { attemps: 3 } as object,
+        capacity: { maxDept: 3 } as never,
+      }),
+    /"retry\.attemps", did you mean "retry\.attempts".*"capacity\.maxDept"/,
+  )
+})
+
+test('a redrive that selects nothing, or misspells what it selects, moves nothing', async () => {
+  const { app, clock, queue } = await stage()
+  const { redrive } = app.admin.deadLetters
+  for (const what of [{}, { ids: ['a'], filter: {} }, { filter: { errorClas: 'crashed' } }, null]) {
+    await assert.rejects(redrive(queue, what as never), (error: unknown) =>
+      hasCode(error, 'MILLRACE_INVALID_OPTIONS'),
+    )
+  }
+  await assert.rejects(redrive(queue, { filter: {}, dryrun: true } as never), /"dryrun"/)
+  await assert.rejects(app.admin.deadLetters.list(queue, { cursor: 'x' }), (error: unknown) =>
+    hasCode(error, 'MILLRACE_INVALID_OPTIONS'),
+  )
+  await closeNow(app, clock)
 })

@@ -1,4 +1,5 @@
 import type { DeadLetter } from '../../model/dead-letter.ts'
+import { OptionsError } from '../../model/errors.ts'
 import type { ShelfFilter, ShelfListOptions, ShelfPage } from '../../transport/transport.ts'
 
 /** The dead letters of one queue, oldest first inside, newest first to the reader. */
@@ -89,6 +90,8 @@ function readCursor(cursor: string): Place {
   const cut = cursor.indexOf('_')
   const deadAt = Number(cursor.slice(0, cut))
   if (cut < 1 || !Number.isFinite(deadAt))
-    throw new RangeError('expected a cursor from a page before')
+    throw new OptionsError('dead letters', [
+      `cursor: expected the cursor of a page before, got "${cursor.slice(0, 80)}"`,
+    ])
   return { deadAt, id: cursor.slice(cut + 1) }
 }
