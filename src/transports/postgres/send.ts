@@ -1,6 +1,7 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import type { PgExecutor } from '../../sql/executor.ts'
+import { allRefused } from '../../transport/atomic.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { duplicateOf, type Item, nameOf, refusal, refused, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
@@ -22,9 +23,9 @@ export async function send(
   const queueId = await findQueue(store, executor, queue)
   if (queueId === undefined) return batch.map(() => refused('notFound'))
   const sorted = sortItems(batch)
-  if (atomic && sorted.refusals.size > 0) {
-    return allRefused(batch.map(({ id }, place) => sorted.refusals.get(place) ?? duplicateOf(id)))
-  }
+  const judged = batch.map(({ id }, place) => sorted.refusals.get(place) ?? duplicateOf(id))
+  const refusedAtOnce = atomic ? allRefused(judged) : undefined
+  if (refusedAtOnce !== undefined) return refusedAtOnce
   const outcomes = needsTransaction(sorted)
     ? await sendInTransaction(store, queueId, batch, sorted, { signal, atomic })
     : outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
@@ -84,8 +85,8 @@ async function sendInTransaction(
     return await store.pool.begin(
       async (executor) => {
         const outcomes = outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
-        if (atomic && outcomes.some((outcome) => !outcome.ok))
-          throw new Undone(allRefused(outcomes))
+        const undone = atomic ? allRefused(outcomes) : undefined
+        if (undone !== undefined) throw new Undone(undone)
         return outcomes
       },
       { signal },
@@ -94,14 +95,6 @@ async function sendInTransaction(
     if (error instanceof Undone) return error.outcomes
     throw error
   }
-}
-
-/** An atomic batch with a fault: nothing is kept, and the good items say so. */
-function allRefused(outcomes: readonly Sent[]): readonly Sent[] {
-  const failed = outcomes.find((outcome) => !outcome.ok)
-  if (!failed || failed.ok) return outcomes
-  const { code, retryable } = failed.fault
-  return outcomes.map((outcome) => (outcome.ok ? refused(code, { retryable }) : outcome))
 }
 
 /** Stores what can be stored, through whichever executor; answers by place. */

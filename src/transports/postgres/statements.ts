@@ -190,3 +190,7 @@ SELECT extract(epoch FROM pg_postmaster_start_time())::text || ':' || t.oid::tex
   (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database()) AS identity
 FROM pg_catalog.pg_class AS t JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
 WHERE n.nspname = $1 AND t.relname = 'message'`
+
+export const SAVEPOINT = 'SAVEPOINT millrace_batch'
+export const ROLLBACK_TO_SAVEPOINT = 'ROLLBACK TO SAVEPOINT millrace_batch'
+export const RELEASE_SAVEPOINT = 'RELEASE SAVEPOINT millrace_batch'

@@ -1,3 +1,4 @@
+import { pause } from '../../model/clock.ts'
 import { numberArray } from '../../sql/pg-array.ts'
 import { reclaim } from './reclaim.ts'
 import { query, type Store } from './store.ts'
@@ -19,6 +20,9 @@ export interface Tender {
 
 /** How often a busy queue is looked at, and leases at most. */
 const EVERY_MS = 1_000
+/** How long a look waits for leases that another sweep is just taking back. */
+const PATIENCE = 4
+const PATIENCE_MS = 10
 /** Messages that one look moves at most. */
 const PROMOTE_STEP = 1_000
 
@@ -46,6 +50,11 @@ export function openTender(
       let row = await tend(store, queueId)
       if (row.leaseMs <= 0) {
         await sweep()
+        row = await tend(store, queueId)
+      }
+      // Another sweep has them in hand; suspects go first, so it is worth a moment.
+      for (let tries = 0; row.leaseMs <= 0 && tries < PATIENCE; tries++) {
+        await pause(clock, PATIENCE_MS, store.closing)
         row = await tend(store, queueId)
       }
       // A lease that ran out and was not to be had (another sweep has it) is looked at again soon.

@@ -1,8 +1,9 @@
-import { type Delivery, type Settled, settled } from '../../model/delivery.ts'
+import { type Delivery, type Sent, type Settled, settled } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { MillraceError } from '../../model/errors.ts'
 import type { PgExecutor } from '../../sql/executor.ts'
 import { pgExecutor } from '../../sql/pg-executor.ts'
+import { allRefused } from '../../transport/atomic.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { heldOf } from './held.ts'
 import { refused } from './item.ts'
@@ -59,11 +60,30 @@ export async function readIdentity(
 function transactionOn(store: Store, executor: PgExecutor): Transaction {
   return {
     synchronous: false,
-    send: (queue, batch) => send(store, executor, queue, batch),
+    send: (queue, batch, options) =>
+      options?.atomic === true
+        ? sendAtomic(store, executor, queue, batch)
+        : send(store, executor, queue, batch),
     async ack(_queue, batch) {
       return await ack(store, executor, batch)
     },
   }
+}
+
+/** All or nothing within a transaction that goes on: what a conflict leaves behind is rolled back to a savepoint. */
+async function sendAtomic(
+  store: Store,
+  executor: PgExecutor,
+  queue: string,
+  batch: readonly Envelope[],
+): Promise<readonly Sent[]> {
+  const { SAVEPOINT, ROLLBACK_TO_SAVEPOINT, RELEASE_SAVEPOINT } = store.sql
+  await executor.execute(SAVEPOINT, [])
+  const outcomes = await send(store, executor, queue, batch)
+  const undone = allRefused(outcomes)
+  if (undone !== undefined) await executor.execute(ROLLBACK_TO_SAVEPOINT, [])
+  await executor.execute(RELEASE_SAVEPOINT, [])
+  return undone ?? outcomes
 }
 
 async function send(store: Store, executor: PgExecutor, queue: string, batch: readonly Envelope[]) {

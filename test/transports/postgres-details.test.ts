@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { postgres } from 'millrace/postgres'
+import { hasCode } from '../../src/model/errors.ts'
+import { pgExecutor } from '../../src/sql/pg-executor.ts'
+import { quoteIdentifier } from '../../src/sql/pg-name.ts'
+import { statementsIn } from '../../src/transports/postgres/store.ts'
+import { envelope, open, signal, take, until } from './postgres-bench.ts'
+import { jsPool, NO_SERVER, nodePool, postgresServers } from './postgres-servers.ts'
+
+const servers = postgresServers()
+if (servers.length === 0) test('postgres details', { skip: NO_SERVER }, () => {})
+
+test('every wrong option is named at once', () => {
+  const wrong = { url: 'localhost', schema: '', pollMs: 1, listen: 1, durable: true }
+  assert.throws(
+    () => Reflect.apply(postgres, undefined, [wrong]),
+    (error) =>
+      hasCode(error, 'MILLRACE_INVALID_OPTIONS') &&
+      /durable.*url.*listen.*pollMs|durable/.test(String(error)) &&
+      /10 to 60000 for pollMs, got 1/.test(String(error)),
+  )
+  for (const options of [
+    {},
+    { pool: {} },
+    { url: 'a', pool: {} },
+    { url: 'postgres://x', schema: 'pg_x' },
+  ]) {
+    assert.throws(() => Reflect.apply(postgres, undefined, [options]), /expected/)
+  }
+})
+
+for (const { name, url } of servers) {
+  test(`${name}: SQL in names, ids, keys, headers, reasons and cursors is only text`, async () => {
+    const evil = `'"; DROP TABLE message; --%_\\ $1 {schema}`
+    const id = `'";DROP/**/TABLE/**/message;--%_\\`
+    const bench = await open(url, { queue: evil })
+    const { transport } = bench
+    const remember = [
+      { kind: 'idempotency', key: evil, fingerprint: evil, windowMs: 60_000 },
+      { kind: 'dedupe', key: evil, fingerprint: undefined, windowMs: 60_000 },
+    ] as const
+    const headers = { [evil]: evil, nul: 'a\0b', lone: 'a\ud800b' }
+    const sent = envelope(id, { headers, idempotencyKey: evil, orderingKey: evil, remember })
+    assert.deepEqual(await transport.send(evil, [sent], { signal }), [
+      { ok: true, id, duplicate: false },
+    ])
+    const [delivery] = await take(transport, evil, 1)
+    assert.ok(delivery)
+    assert.deepEqual({ ...delivery.envelope.headers }, headers)
+    assert.equal(delivery.envelope.idempotencyKey, evil)
+    const subscription = await transport.subscribe(evil, {
+      group: evil,
+      leaseMs: 500,
+      maxInFlight: 1,
+    })
+    const attempt = { at: 1, errorClass: 'permanent', code: evil, message: `${evil}\0` } as const
+    const dead = {
+      as: 'dead',
+      delivery,
+      reason: `${evil}\0`,
+      errorClass: 'permanent',
+      attempt,
+    } as const
+    assert.deepEqual(await subscription.settle([dead]), [{ ok: true }])
+    const { shelf } = transport
+    assert.ok(shelf)
+    const letter = await shelf.get(evil, id)
+    assert.equal(letter?.reason, `${evil}\ufffd`)
+    assert.equal(letter?.history.records[0]?.message, `${evil}\0`)
+    assert.deepEqual(await shelf.redrive(evil, [evil, id, 'a\0'], { actor: evil, reason: evil }), [
+      id,
+    ])
+    assert.equal((await shelf.audit(evil, 5))[0]?.actor, evil)
+    await bench.dispose()
+  })
+
+  test(`${name}: keys that Postgres would refuse are refused item by item`, async () => {
+    const bench = await open(url)
+    const key = (text: string) => ({
+      remember: [{ kind: 'dedupe', key: text, fingerprint: undefined, windowMs: 1_000 }] as const,
+    })
+    const batch = [
+      envelope('good'),
+      envelope('nul', key('a\0b')),
+      envelope('lone', key('a\ud800')),
+      envelope('long', key('k'.repeat(3_000))),
+      envelope('far', { readyAt: 1e17 }),
+      envelope('past', { readyAt: -1e17 }),
+      envelope('spaces in an id'),
+    ]
+    const sent = await bench.transport.send('q', batch, { signal })
+    assert.deepEqual(
+      sent.map((outcome) => (outcome.ok ? 'ok' : outcome.fault.code)),
+      ['ok', 'invalid', 'invalid', 'invalid', 'invalid', 'ok', 'invalid'],
+    )
+    await bench.dispose()
+  })
+
+  test(`${name}: of two transactions with one key the second stores when the first rolls back`, async () => {
+    for (const kind of ['pg', 'postgres.js'] as const) {
+      const bench = await open(url)
+      const { transport } = bench
+      const remember = [
+        { kind: 'idempotency', key: 'k', fingerprint: 'f', windowMs: 60_000 },
+      ] as const
+      const hold = Promise.withResolvers<void>()
+      const inside = Promise.withResolvers<void>()
+      const first = inTransaction(kind, url, async (tx) => {
+        const mine = await transport.transaction?.(tx)
+        const [sent] = (await mine?.send('q', [envelope('first', { remember })])) ?? []
+        assert.equal(sent?.ok && !sent.duplicate, true)
+        inside.resolve()
+        await hold.promise
+        throw new Error('changed my mind')
+      })
+      const failed = assert.rejects(first, /changed my mind/)
+      await inside.promise
+      const second = transport.send('q', [envelope('second', { remember })], { signal })
+      await until(async () => (await waiters(url)) > 0)
+      hold.resolve()
+      await failed
+      assert.deepEqual(await second, [{ ok: true, id: 'second', duplicate: false }])
+      await bench.dispose()
+    }
+  })
+
+  test(`${name}: a pool whose last connection holds the transaction is enough to send in it`, async () => {
+    const pool = nodePool(url, 1)
+    const bench = await open(url, { address: { pool }, listen: false })
+    const tx = await pool.connect()
+    await tx.query('BEGIN')
+    const mine = await bench.transport.transaction?.(tx)
+    const [sent] = (await mine?.send('q', [envelope('a')])) ?? []
+    assert.equal(sent?.ok, true)
+    await tx.query('COMMIT')
+    tx.release()
+    assert.equal((await take(bench.transport, 'q', 1)).length, 1)
+    await bench.dispose()
+    await pool.end()
+  })
+
+  test(`${name}: a client without an open transaction is refused with the reason`, async () => {
+    const bench = await open(url)
+    const pool = nodePool(url, 1)
+    const client = await pool.connect()
+    await client.query('SELECT 1')
+    await assert.rejects(
+      Promise.resolve(bench.transport.transaction?.(client)),
+      (error) =>
+        hasCode(error, 'MILLRACE_FOREIGN_TRANSACTION') && /begin one first/.test(String(error)),
+    )
+    client.release()
+    await pool.end()
+    await bench.dispose()
+  })
+
+  test(`${name}: another database of the same server is foreign, and its transaction survives the question`, async () => {
+    const bench = await open(url)
+    const admin = nodePool(url, 1)
+    const other = `other_${process.pid}_${Date.now()}`
+    await admin.query(`CREATE DATABASE ${other}`)
+    const elsewhere = new URL(url)
+    elsewhere.pathname = `/${other}`
+    for (const kind of ['pg', 'postgres.js'] as const) {
+      await inTransaction(kind, elsewhere.href, async (tx) => {
+        assert.equal(await bench.transport.transaction?.(tx), undefined)
+        const [row] = (await pgExecutor(tx)?.execute('SELECT 1 AS one', [])) ?? []
+        assert.equal(row?.one, 1)
+      })
+    }
+    await admin.query(`DROP DATABASE ${other}`)
+    await admin.end()
+    await bench.dispose()
+  })
+
+  test(`${name}: a claim reads what it takes, whatever the statistics say`, async () => {
+    const bench = await open(url)
+    const { schema } = bench
+    const pool = nodePool(url, 1)
+    const table = `${quoteIdentifier(schema)}.message`
+    // Vacuumed and never analysed: the planner then expects two or three ready messages out of these and would sort them all.
+    await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+    await pool.query(
+      `INSERT INTO ${table} (queue_id, id, state, priority, ready_at, sent_at, body)
+       SELECT 1, n::text, 0, 0, now(), now(), '' FROM generate_series(1, 100000) AS n`,
+    )
+    await pool.query(`VACUUM ${table}`)
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    const claimed = await client.query(statementsIn(schema).CLAIM, [1, 200, 30_000, 'test'])
+    assert.equal(claimed.rowCount, 200)
+    const { rows } = await client.query(
+      `SELECT (idx_tup_fetch + seq_tup_read)::int4 AS n FROM pg_stat_xact_user_tables WHERE relid = '${table}'::regclass`,
+    )
+    assert.ok(rows[0].n < 1_000, `a claim of 200 read ${rows[0].n} rows`)
+    await client.query('ROLLBACK')
+    client.release()
+    await pool.end()
+    await bench.dispose()
+  })
+
+  test(`${name}: while handlers hold messages no session of ours is in a transaction`, async () => {
+    const bench = await open(url)
+    await bench.transport.send(
+      'q',
+      Array.from({ length: 50 }, (_, at) => envelope(`m${at}`)),
+      { signal },
+    )
+    assert.equal((await take(bench.transport, 'q', 50)).length, 50)
+    const pool = nodePool(url, 1)
+    const { rows } = await pool.query(
+      "SELECT count(*)::int4 AS n FROM pg_stat_activity WHERE application_name = 'millrace' AND state LIKE 'idle in transaction%'",
+    )
+    assert.equal(rows[0].n, 0)
+    await pool.end()
+    await bench.dispose()
+  })
+
+  test(`${name}: counters at their limits do not stop the queue`, async () => {
+    const bench = await open(url)
+    const { transport, schema } = bench
+    await transport.send(
+      'q',
+      Array.from({ length: 10 }, (_, at) => envelope(`m${at}`)),
+      { signal },
+    )
+    const pool = nodePool(url, 1)
+    await pool.query(
+      `UPDATE ${quoteIdentifier(schema)}.message SET deliveries = $1, counted = $1, crashes = $1, redrives = $1 WHERE id = 'm3'`,
+      ['9223372036854775807'],
+    )
+    const subscription = await transport.subscribe('q', {
+      group: 'g',
+      leaseMs: 500,
+      maxInFlight: 10,
+    })
+    const all = await subscription.receive({ max: 10, waitMs: 1_000, signal })
+    assert.equal(all.length, 10)
+    const outcomes = await subscription.settle(
+      all.map((delivery) => ({ as: 'released', delivery, delayMs: 0, counted: true })),
+    )
+    assert.ok(outcomes.every((outcome) => outcome.ok))
+    assert.equal((await subscription.receive({ max: 10, waitMs: 1_000, signal })).length, 10)
+    await pool.end()
+    await bench.dispose()
+  })
+}
+
+/** How many sessions wait for another's transaction. */
+async function waiters(url: string): Promise<number> {
+  const pool = nodePool(url, 1)
+  const { rows } = await pool.query(
+    "SELECT count(*)::int4 AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%remembered_key%'",
+  )
+  await pool.end()
+  return rows[0].n
+}
+
+async function inTransaction(
+  kind: 'pg' | 'postgres.js',
+  url: string,
+  run: (tx: unknown) => Promise<void>,
+): Promise<void> {
+  if (kind === 'postgres.js') {
+    const sql = jsPool(url, 1)
+    await sql.begin((tx) => run(tx)).finally(() => sql.end())
+    return
+  }
+  const pool = nodePool(url, 1)
+  const tx = await pool.connect()
+  try {
+    await tx.query('BEGIN')
+    await run(tx)
+    await tx.query('COMMIT')
+  } catch (error) {
+    await tx.query('ROLLBACK')
+    throw error
+  } finally {
+    tx.release()
+    await pool.end()
+  }
+}
