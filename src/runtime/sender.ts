@@ -9,18 +9,19 @@ import { faultError } from './fault-error.ts'
 import { faultless } from './faultless.ts'
 import { gatherer } from './gatherer.ts'
 import { type PrepareContext, prepare } from './prepare.ts'
+import { show } from './problems.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
 import type { TransactionSends } from './transaction-sends.ts'
 
 /** Sends to one queue. */
 export interface Sender {
-  /** Throws at once and answers at once when everything is synchronous, as inside a SQLite transaction. */
+  /** Both throw at once and answer at once when everything is synchronous, as inside a SQLite transaction. */
   sendNow(payload: unknown, options?: SendOptions): MaybePromise<SendResult>
   sendBatch(
     payloads: readonly unknown[],
     options?: BatchSendOptions<never>,
-  ): Promise<readonly SendResult[]>
+  ): MaybePromise<readonly SendResult[]>
 }
 
 /** Options of a batch; keys belong to one message, so a batch gives them by a function. */
@@ -60,28 +61,39 @@ export function sender(options: SenderOptions): Sender {
       chain(options.admission.admit(1), () => {
         const sent =
           send?.tx === undefined
-            ? orAborted(plain.add(envelope), send?.signal)
+            ? orAborted(() => plain.add(envelope), send?.signal)
             : options.transactions.one(queue.name, send.tx, envelope)
         return chain(sent, (outcome) => resultOf(outcome, envelope, options))
       }),
     )
   }
 
-  const sendMany = async (
+  const sendMany = (
     payloads: readonly unknown[],
     send?: BatchSendOptions<never>,
-  ): Promise<readonly SendResult[]> => {
+  ): MaybePromise<readonly SendResult[]> => {
     throwIfEnded(closed, send?.signal)
+    checkBatch(payloads, options)
     if (payloads.length === 0) return []
-    const envelopes = await prepareBatch(payloads, send, options)
-    await options.admission.admit(envelopes.length)
-    const signal = send?.signal ? AbortSignal.any([closed, send.signal]) : closed
-    const outcomes = await (send?.tx === undefined
-      ? faultless(transport, envelopes.length, () =>
-          transport.send(queue.name, envelopes, { signal, atomic: true }),
-        )
-      : options.transactions.many(queue.name, send.tx, envelopes))
-    return batchResults(outcomes, envelopes, options)
+    return chain(prepareBatch(payloads, send, options), (envelopes) =>
+      chain(options.admission.admit(envelopes.length), () => {
+        const sent =
+          send?.tx === undefined
+            ? sendAtOnce(envelopes, send?.signal)
+            : options.transactions.many(queue.name, send.tx, envelopes)
+        return chain(sent, (outcomes) => batchResults(outcomes, envelopes, options))
+      }),
+    )
+  }
+
+  const sendAtOnce = (
+    envelopes: readonly Envelope[],
+    own?: AbortSignal,
+  ): Promise<readonly Sent[]> => {
+    const signal = own ? AbortSignal.any([closed, own]) : closed
+    return faultless(transport, envelopes.length, () =>
+      transport.send(queue.name, envelopes, { signal, atomic: true }),
+    )
   }
 
   return { sendNow: sendOne, sendBatch: sendMany }
@@ -94,8 +106,11 @@ function throwIfEnded(closed: AbortSignal, signal: AbortSignal | undefined): voi
 }
 
 /** Stops waiting when the caller's signal fires; what was on its way may still be stored. */
-function orAborted<T>(sent: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return sent
+function orAborted<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return send()
+  // It may have fired while an asynchronous schema was asked.
+  signal.throwIfAborted()
+  const sent = send()
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
@@ -103,28 +118,37 @@ function orAborted<T>(sent: Promise<T>, signal: AbortSignal | undefined): Promis
   })
 }
 
-async function prepareBatch(
+function checkBatch(payloads: unknown, options: SenderOptions): void {
+  const { sendBatch } = options.transport.traits.limits
+  const found: string[] = []
+  if (!Array.isArray(payloads)) {
+    found.push(`payloads: expected an array, got ${show(payloads)}`)
+  } else if (payloads.length > sendBatch) {
+    found.push(
+      `expected at most ${sendBatch} payloads for all-or-nothing, got ${payloads.length}; send several batches`,
+    )
+  }
+  if (found.length > 0) throw new OptionsError(`sendBatch to queue "${options.queue.name}"`, found)
+}
+
+function prepareBatch(
   payloads: readonly unknown[],
   send: BatchSendOptions<never> | undefined,
   options: SenderOptions,
-): Promise<readonly Envelope[]> {
-  const { sendBatch } = options.transport.traits.limits
-  if (payloads.length > sendBatch) {
-    throw new OptionsError(`sendBatch to queue "${options.queue.name}"`, [
-      `expected at most ${sendBatch} payloads for all-or-nothing, got ${payloads.length}; send several batches`,
-    ])
-  }
+): MaybePromise<readonly Envelope[]> {
   const { idempotencyKey, dedupeKey, ...same } = send ?? {}
-  const envelopes: Envelope[] = []
-  for (const [index, payload] of payloads.entries()) {
+  const prepared = payloads.map((payload, index) => {
     const keys = {
       ...keyOf('idempotencyKey', idempotencyKey, payload, index),
       ...keyOf('dedupeKey', dedupeKey, payload, index),
     }
-    const prepared = prepare(options.queue, payload, { ...same, ...keys }, options.prepare, index)
-    envelopes.push(isPromise(prepared) ? await prepared : prepared)
-  }
-  return envelopes
+    return prepare(options.queue, payload, { ...same, ...keys }, options.prepare, index)
+  })
+  return prepared.every(isReady) ? prepared : Promise.all(prepared)
+}
+
+function isReady(envelope: MaybePromise<Envelope>): envelope is Envelope {
+  return !isPromise(envelope)
 }
 
 function keyOf(

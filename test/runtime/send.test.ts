@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { createMillrace, defineQueue, hasCode, MillraceError, QueueFullError } from 'millrace'
 import { memory } from 'millrace/memory'
+import { sqlite } from 'millrace/sqlite'
 import { z } from 'zod'
 import { closeNow, orderSchema, stage } from './stage.ts'
 
@@ -251,4 +256,22 @@ test('a redrive that selects nothing, or misspells what it selects, moves nothin
     hasCode(error, 'MILLRACE_INVALID_OPTIONS'),
   )
   await closeNow(app, clock)
+})
+
+test('a batch inside a synchronous transaction is in it when the call returns', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-'))
+  const db = new DatabaseSync(join(folder, 'queue.db'))
+  const { app, queue } = await stage({ app: { transport: sqlite({ db }) } })
+  db.exec('BEGIN IMMEDIATE')
+  const undone = app.sendBatch(queue, [{ orderId: 'a' }], { tx: db })
+  db.exec('ROLLBACK')
+  await undone
+  db.exec('BEGIN IMMEDIATE')
+  const done = app.sendBatch(queue, [{ orderId: 'b' }, { orderId: 'c' }], { tx: db })
+  db.exec('COMMIT')
+  assert.equal((await done).length, 2)
+  assert.equal((await app.admin.stats(queue)).depth, 2)
+  await app.close()
+  db.close()
+  await rm(folder, { recursive: true })
 })
