@@ -20,7 +20,11 @@ export interface TransactionSends {
 /** How messages get into one transaction. */
 interface Insert {
   readonly synchronous: boolean
-  readonly insert: (queue: string, batch: readonly Envelope[]) => MaybePromise<readonly Sent[]>
+  readonly insert: (
+    queue: string,
+    batch: readonly Envelope[],
+    options?: { readonly atomic?: boolean },
+  ) => MaybePromise<readonly Sent[]>
 }
 
 export function transactionSends(
@@ -46,8 +50,8 @@ export function transactionSends(
   const many: TransactionSends['many'] = (queue, tx, batch) =>
     chain(insertFor(transport, outbox, tx), (insert) =>
       insert.synchronous
-        ? insert.insert(queue, batch)
-        : faultless(transport, batch.length, () => insert.insert(queue, batch)),
+        ? insert.insert(queue, batch, { atomic: true })
+        : faultless(transport, batch.length, () => insert.insert(queue, batch, { atomic: true })),
     )
 
   return {

@@ -102,7 +102,12 @@ export interface Topology {
 export interface Transaction {
   /** Both members answer at once (SQLite); a send must then have happened when the call returns. */
   readonly synchronous: boolean
-  send(queue: string, batch: readonly Envelope[]): MaybePromise<readonly Sent[]>
+  /** With `atomic` a batch with a fault leaves nothing behind, and the transaction can go on. */
+  send(
+    queue: string,
+    batch: readonly Envelope[],
+    options?: { readonly atomic?: boolean },
+  ): MaybePromise<readonly Sent[]>
   /** Acks these deliveries if their leases still hold by the backend's clock at this moment, else `lost`. */
   ack(queue: string, batch: readonly Delivery[]): MaybePromise<readonly Settled[]>
 }

@@ -225,6 +225,31 @@ export const transaction: Family = {
       },
     },
     {
+      title: 'An atomic batch with a conflict leaves nothing in the transaction, which goes on.',
+      when: ({ traits, transport }) =>
+        transport.transaction !== undefined && traits.atomicBatch && traits.dedupe !== 'none',
+      async keep({ queue, near, far, message, begin, subscribe, take, receive }) {
+        const name = await queue()
+        const user = await begin()
+        const inside = await within(near, user.tx)
+        const remember = (fingerprint: string) => ({
+          remember: [{ kind: 'idempotency' as const, key: 'k', fingerprint, windowMs: 60_000 }],
+        })
+        const before = message(remember('a'))
+        assert.deepEqual((await inside.send(name, [before])).map(codeOf), ['ok'])
+        const batch = [message(), message(remember('b'))]
+        const refused = await inside.send(name, batch, { atomic: true })
+        assert.deepEqual(refused.map(codeOf), ['conflict', 'conflict'])
+        const after = message()
+        assert.deepEqual((await inside.send(name, [after])).map(codeOf), ['ok'])
+        await user.commit()
+        const subscription = await subscribe(far, name)
+        const ids = (await take(subscription, 2)).map(({ envelope }) => envelope.id)
+        assert.deepEqual(ids, [before.id, after.id])
+        assert.deepEqual(await receive(subscription), [])
+      },
+    },
+    {
       title: 'A transaction of another client or database is not recognised.',
       when: transactional,
       async keep({ near, harness }) {

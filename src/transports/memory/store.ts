@@ -1,6 +1,7 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { MillraceError } from '../../model/errors.ts'
+import { allRefused } from '../../transport/atomic.ts'
 import type { AuditEntry, QueueSpec } from '../../transport/transport.ts'
 import { draft, refused } from './draft.ts'
 import { type MemoryQueue, memoryQueue } from './queue.ts'
@@ -46,8 +47,8 @@ export function newStore(databaseId: string): Store {
       if (!queue) return batch.map(() => refused('notFound'))
       const plan = draft(queue)
       const sent = batch.map((envelope) => plan.add(envelope, now))
-      const failed = sent.find((outcome) => !outcome.ok)
-      if (atomic && failed) return sent.map((outcome) => (outcome.ok ? undone(failed) : outcome))
+      const undone = atomic ? allRefused(sent) : undefined
+      if (undone !== undefined) return undone
       plan.store(now, store.nextSeq)
       return sent
     },
@@ -87,9 +88,4 @@ export function needQueue(store: Store, name: string): MemoryQueue {
     `queue "${name}" does not exist; ensure it first (createMillrace does this for its queues)`,
     { fields: { queue: name } },
   )
-}
-
-/** The answer of a good item in an atomic batch that failed. */
-function undone(failed: Sent): Sent {
-  return failed.ok ? failed : refused(failed.fault.code, { retryable: failed.fault.retryable })
 }

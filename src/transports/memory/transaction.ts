@@ -1,6 +1,7 @@
 import { type Settled, settled } from '../../model/delivery.ts'
 import { MillraceError } from '../../model/errors.ts'
 import { lostFault } from '../../model/fault.ts'
+import { allRefused } from '../../transport/atomic.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { type Draft, draft, refused } from './draft.ts'
 import { type Held, heldOf } from './held.ts'
@@ -63,12 +64,17 @@ export function openTransactions(store: () => TransactionStore): OpenTransaction
 function transaction(store: TransactionStore, uncommitted: Uncommitted): Transaction {
   return {
     synchronous: true,
-    send(name, batch) {
+    send(name, batch, options) {
       const queue = store.queue(name)
       if (!queue) return batch.map(() => refused('notFound'))
-      const plan = uncommitted.drafts.get(name) ?? draft(queue)
-      uncommitted.drafts.set(name, plan)
-      return batch.map((envelope) => plan.add(envelope, uncommitted.now()))
+      const now = uncommitted.now()
+      // A draft of its own, so that an atomic batch can be dropped whole.
+      const plan = draft(queue)
+      for (const earlier of uncommitted.drafts.get(name)?.envelopes ?? []) plan.add(earlier, now)
+      const outcomes = batch.map((envelope) => plan.add(envelope, now))
+      const undone = options?.atomic === true ? allRefused(outcomes) : undefined
+      if (undone === undefined) uncommitted.drafts.set(name, plan)
+      return undone ?? outcomes
     },
     ack: (_queue, batch) =>
       batch.map((delivery): Settled => {

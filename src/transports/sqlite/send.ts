@@ -53,14 +53,6 @@ export function storeBatch(
   return { outcomes, queueId: queue.id, stored }
 }
 
-/** An atomic batch with a fault: nothing is kept, and the good items say so. */
-export function allRefused(outcomes: readonly Sent[]): readonly Sent[] | undefined {
-  const failed = outcomes.find((outcome) => !outcome.ok)
-  if (!failed || failed.ok) return undefined
-  const { code, retryable } = failed.fault
-  return outcomes.map((outcome) => (outcome.ok ? refused(code, { retryable }) : outcome))
-}
-
 /** Forgets a few expired keys; called with each batch that brings new ones, so that they never pile up. */
 export function pruneKeys(handle: SqliteHandle, now: number, batch: readonly Envelope[]): void {
   const brought = batch.reduce((sum, envelope) => sum + (envelope.remember?.length ?? 0), 0)

@@ -1,4 +1,4 @@
-import type { Settled } from '../../model/delivery.ts'
+import type { Sent, Settled } from '../../model/delivery.ts'
 import { MillraceError } from '../../model/errors.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { clearError } from '../../sql/sqlite-fault.ts'
@@ -9,6 +9,7 @@ import {
   prepared,
   sqliteIdentity,
 } from '../../sql/sqlite-handle.ts'
+import { allRefused } from '../../transport/atomic.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { storeBatch } from './send.ts'
 import { settleBatch } from './settle.ts'
@@ -27,8 +28,17 @@ export function transactionOf(store: Store, tx: unknown): Transaction | undefine
   }
   return {
     synchronous: true,
-    send(queue, batch) {
-      const sent = within(tx, () => storeBatch(tx, store.clock.now(), queue, batch))
+    send(queue, batch, options) {
+      let undone: readonly Sent[] | undefined
+      const sent = within(
+        tx,
+        () => storeBatch(tx, store.clock.now(), queue, batch),
+        ({ outcomes }) => {
+          undone = options?.atomic === true ? allRefused(outcomes) : undefined
+          return undone === undefined
+        },
+      )
+      if (undone !== undefined) return undone
       if (sent.stored > 0) wakeAfterCommit(store)
       return sent.outcomes
     },
@@ -43,11 +53,16 @@ export function transactionOf(store: Store, tx: unknown): Transaction | undefine
   }
 }
 
-/** A failed act leaves nothing half done in a transaction that the user may still commit. */
-function within<T>(handle: SqliteHandle, act: () => T): T {
+/** An act that fails, or is not to be kept, leaves nothing in a transaction that the user may still commit. */
+function within<T>(
+  handle: SqliteHandle,
+  act: () => T,
+  keep: (value: T) => boolean = () => true,
+): T {
   prepared(handle, SAVEPOINT).run()
   try {
     const value = act()
+    if (!keep(value)) prepared(handle, ROLLBACK_TO_SAVEPOINT).run()
     prepared(handle, RELEASE_SAVEPOINT).run()
     return value
   } catch (error) {

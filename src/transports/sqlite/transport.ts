@@ -4,6 +4,7 @@ import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
 import { sqliteFault } from '../../sql/sqlite-fault.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
+import { allRefused } from '../../transport/atomic.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type {
   QueueSpec,
@@ -13,7 +14,7 @@ import type {
   Transport,
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
-import { allRefused, pruneKeys, storeBatch } from './send.ts'
+import { pruneKeys, storeBatch } from './send.ts'
 import { shelf } from './shelf.ts'
 import { ENSURE_QUEUE } from './statements.ts'
 import { closedError, needQueue, type Store } from './store.ts'
