@@ -1,0 +1,105 @@
+import type { Delivery } from '../model/delivery.ts'
+import type { Conclude } from './conclude.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import { notifier } from './notifier.ts'
+import { type StartedRun, startRun } from './run.ts'
+import type { WorkerDeps } from './worker-deps.ts'
+
+/** What a worker has in its hands: handlers that run, and settlements on their way. */
+export interface Hands {
+  /** How many more deliveries may come now. */
+  slots(): number
+  /** Handlers that run; abandoned ones are not among them. */
+  readonly running: number
+  /** Before anything else: who renews, and who settles. */
+  equip(parts: { readonly keeper: LeaseKeeper; readonly concluding: Conclude }): void
+  /** Renews this one until it is settled; `lose` is called when the claim is gone. */
+  hold(delivery: Delivery, lose: () => void): void
+  start(delivery: Delivery, message: Parameters<typeof startRun>[2]): void
+  /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
+  settleLater(delivery: Delivery, act: (to: Conclude) => Promise<void>): void
+  /** Resolves at the next change of any of this. */
+  changed(): Promise<void>
+  notify(): void
+  /** Resolves when nothing runs and everything is settled. */
+  empty(): Promise<void>
+  shutDown(): void
+}
+
+/** Runs that never ended, beyond the concurrency: more would mean a leak without bound. */
+const ABANDONED_MAX = 1_000
+
+export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
+  const { queue, concurrency, transport } = deps
+  const running = new Set<StartedRun>()
+  const change = notifier()
+  let settling = 0
+  let alone = false
+  let keeper: LeaseKeeper | undefined
+  let concluding: Conclude | undefined
+
+  const settle = async (
+    delivery: Delivery,
+    act: (to: Conclude) => Promise<void>,
+  ): Promise<void> => {
+    settling++
+    try {
+      if (concluding !== undefined) await act(concluding)
+    } catch (error) {
+      deps.logger.error(`queue "${queue.name}": settling message ${delivery.envelope.id} failed`, {
+        queue: queue.name,
+        cause: error,
+      })
+    } finally {
+      keeper?.letGo(delivery)
+      settling--
+      change.notify()
+    }
+  }
+
+  const start: Hands['start'] = (delivery, message) => {
+    const run = startRun(deps, delivery, message)
+    running.add(run)
+    keeper?.hold(delivery, run.lose)
+    if (delivery.alone) alone = true
+    watchClaim(run, transport.traits.claim.kind)
+    void run.returned.then(change.notify)
+    void run.ended.then((end) => {
+      running.delete(run)
+      if (delivery.alone) alone = false
+      void settle(delivery, (to) => to.run(delivery, message.idempotencyKey, end, run.effect.state))
+      change.notify()
+    })
+  }
+
+  return {
+    slots: () => {
+      if (alone || deps.counters.abandoned >= ABANDONED_MAX + concurrency) return 0
+      return Math.min(concurrency - running.size, 2 * concurrency - running.size - settling)
+    },
+    get running() {
+      return running.size
+    },
+    equip: (parts) => {
+      keeper = parts.keeper
+      concluding = parts.concluding
+    },
+    hold: (delivery, lose) => keeper?.hold(delivery, lose),
+    start,
+    settleLater: (delivery, act) => void settle(delivery, act),
+    changed: change.wait,
+    notify: change.notify,
+    empty: async () => {
+      while (running.size > 0 || settling > 0) await change.wait()
+    },
+    shutDown: () => {
+      for (const one of running) one.shutDown()
+    },
+  }
+}
+
+/** Lease stores tell the keeper; sessions and assignments tell by the claim's own signal. */
+function watchClaim(run: StartedRun, kind: string): void {
+  if (kind === 'lease') return
+  run.delivery.claim.lost.addEventListener('abort', run.lose, { once: true })
+}
