@@ -1,3 +1,4 @@
+import { after } from 'node:test'
 import { postgres } from 'millrace/postgres'
 import { systemClock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
@@ -26,6 +27,10 @@ export interface BenchOptions {
   readonly logger?: Logger
 }
 
+const opened = new Set<Bench>()
+/** A test that failed half way leaves connections that would keep its process alive. */
+after(() => Promise.all([...opened].map((bench) => bench.dispose())))
+
 /** A transport on a schema of its own with one queue. */
 export async function open(url: string, options: BenchOptions = {}): Promise<Bench> {
   const { queue = 'q', address = { url }, listen = true, timeoutMs = 30_000 } = options
@@ -41,7 +46,7 @@ export async function open(url: string, options: BenchOptions = {}): Promise<Ben
   const transport = await connect(address)
   await transport.topology.ensure([{ name: queue, owner: 'team', maxDepth: undefined }], signal)
   const all = [transport]
-  return {
+  const bench: Bench = {
     transport,
     schema,
     async another(to = url) {
@@ -51,9 +56,12 @@ export async function open(url: string, options: BenchOptions = {}): Promise<Ben
     },
     async dispose() {
       await Promise.all(all.map((one) => one.close()))
+      opened.delete(bench)
       await dropSchema(url, schema)
     },
   }
+  opened.add(bench)
+  return bench
 }
 
 export function envelope(id: string, more: Partial<Envelope> = {}): Envelope {
