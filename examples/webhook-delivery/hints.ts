@@ -12,7 +12,7 @@ const CONFIG = 'examples/webhook-delivery/millrace.config.ts'
 export function hints({ intakeUrl, receiverUrl, file }: Place): readonly string[] {
   const queue = deliveries.name
   const event = (eventId: string, path: string): string =>
-    `curl -s ${intakeUrl}/queues/${queue}/messages -H 'content-type: application/json' ` +
+    `curl -s -w '\\n' ${intakeUrl}/queues/${queue}/messages -H 'content-type: application/json' ` +
     `-d '${JSON.stringify({ eventId, url: `${receiverUrl}${path}`, body: { hello: eventId } })}'`
   return [
     '# an event to a receiver that answers 200',
