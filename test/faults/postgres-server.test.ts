@@ -18,107 +18,112 @@ describe('a postgres server that fails', { skip: available ? false : NO_SERVER }
   after(() => server.stop())
 
   for (const how of ['fast', 'immediate'] as const) {
-    test(`restarted (${how}) under load: what was confirmed is there, and work goes on by itself`, async () => {
-      const bench = await open(server.url)
-      const { transport } = bench
-      const stop = new AbortController()
-      const confirmed = new Set<string>()
-      const done = new Set<string>()
-      const producers = [0, 1, 2].map((n) => produce(transport, `p${n}`, confirmed, stop.signal))
-      const workers = [0, 1].map(() => work(transport, done, stop.signal))
-      await until(async () => done.size > 200)
-      await server.restart(how)
-      const seen = confirmed.size
-      await until(async () => confirmed.size > seen + 200)
-      stop.abort()
-      await Promise.all([...producers, ...workers])
-      const everything = (): boolean => [...confirmed].every((id) => done.has(id))
-      await work(transport, done, AbortSignal.timeout(20_000), everything)
-      const missing = [...confirmed].filter((id) => !done.has(id))
-      assert.deepEqual(missing, [])
-      await bench.dispose()
-    })
+    const title = `restarted (${how}) under load: what was confirmed is there, and work goes on by itself`
+    test(title, () => restartUnderLoad(server, how))
   }
-
-  test('a frozen server does not hold a close for long', async () => {
-    const bench = await open(server.url)
-    const subscription = await bench.transport.subscribe('q', {
-      group: 'g',
-      leaseMs: 5_000,
-      maxInFlight: 1,
-    })
-    await bench.transport.send('q', [envelope('a')], { signal })
-    await subscription.receive({ max: 1, waitMs: 1_000, signal })
-    const waiting = subscription.receive({ max: 1, waitMs: 60_000, signal }).catch(() => [])
-    server.freeze()
-    try {
-      const sending = bench.transport.send('q', [envelope('b')], { signal })
-      const rejected = assert.rejects(sending)
-      const closed = bench.transport.close().then(() => 'closed')
-      assert.equal(
-        await Promise.race([closed, sleep(8_000, 'still open', { ref: false })]),
-        'closed',
-      )
-      await rejected
-      assert.deepEqual(await waiting, [])
-    } finally {
-      server.thaw()
-    }
-    await bench.dispose()
-  })
-
-  test('a call to a frozen server ends at its limit, and its outcome is unknown', async () => {
-    const bench = await open(server.url, { timeoutMs: 500 })
-    server.freeze()
-    const error = await bench.transport
-      .send('q', [envelope('a')], { signal })
-      .catch((cause: unknown) => cause)
-      .finally(() => server.thaw())
-    const fault = bench.transport.diagnose(error)
-    assert.equal(fault.code, 'unavailable')
-    assert.equal(fault.outcome, 'unknown')
-    await until(async () => {
-      const [sent] = await bench.transport.send('q', [envelope('a')], { signal }).catch(() => [])
-      return sent?.ok === true
-    })
-    assert.equal((await bench.transport.browse?.gauge('q'))?.depth, 1)
-    await bench.dispose()
-  })
-
-  test('a LISTEN connection that died without a word is replaced, and only one remains', async () => {
-    const proxy = await tcpProxy(server.port)
-    const url = new URL(server.url)
-    url.port = String(proxy.port)
-    const bench = await open(server.url, { timeoutMs: 2_000 })
-    const far = await bench.another(url.href)
-    const pool = nodePool(server.url, 1)
-    const listeners = async (): Promise<number> => {
-      const { rows } = await pool.query(
-        `SELECT count(*)::int4 AS n FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query = 'SELECT 1'`,
-      )
-      return rows[0].n
-    }
-    await until(async () => (await listeners()) === 2)
-    proxy.blackHole()
-    proxy.heal()
-    // Heartbeat every 10 s, 5 s for its answer: after that a new connection listens and hears at once again.
-    const subscription = await reopened(far)
-    await until(async () => {
-      const sent = envelope(`m${performance.now()}`)
-      const waiting = subscription.receive({ max: 10, waitMs: 900, signal })
-      await sleep(50)
-      const startedAt = performance.now()
-      await bench.transport.send('q', [sent], { signal })
-      const got = await waiting
-      await subscription.settle(got.map((delivery) => ({ as: 'acked', delivery })))
-      return got.length > 0 && performance.now() - startedAt < 300
-    }, 40_000)
-    await until(async () => (await listeners()) === 2)
-    await pool.end()
-    await bench.dispose()
-    await proxy.close()
-  })
+  test('a frozen server does not hold a close for long', () => closeWhileFrozen(server))
+  test('a call to a frozen server ends at its limit, and its outcome is unknown', () =>
+    callWhileFrozen(server))
+  test('a LISTEN connection that died without a word is replaced, and only one remains', () =>
+    listenInABlackHole(server))
 })
+
+async function restartUnderLoad(server: PostgresServer, how: 'fast' | 'immediate'): Promise<void> {
+  const bench = await open(server.url)
+  const { transport } = bench
+  const stop = new AbortController()
+  const confirmed = new Set<string>()
+  const done = new Set<string>()
+  const producers = [0, 1, 2].map((n) => produce(transport, `p${n}`, confirmed, stop.signal))
+  const workers = [0, 1].map(() => work(transport, done, stop.signal))
+  await until(async () => done.size > 200)
+  await server.restart(how)
+  const seen = confirmed.size
+  await until(async () => confirmed.size > seen + 200)
+  stop.abort()
+  await Promise.all([...producers, ...workers])
+  const everything = (): boolean => [...confirmed].every((id) => done.has(id))
+  await work(transport, done, AbortSignal.timeout(20_000), everything)
+  const missing = [...confirmed].filter((id) => !done.has(id))
+  assert.deepEqual(missing, [])
+  await bench.dispose()
+}
+
+async function closeWhileFrozen(server: PostgresServer): Promise<void> {
+  const bench = await open(server.url)
+  const subscription = await bench.transport.subscribe('q', {
+    group: 'g',
+    leaseMs: 5_000,
+    maxInFlight: 1,
+  })
+  await bench.transport.send('q', [envelope('a')], { signal })
+  await subscription.receive({ max: 1, waitMs: 1_000, signal })
+  const waiting = subscription.receive({ max: 1, waitMs: 60_000, signal }).catch(() => [])
+  server.freeze()
+  try {
+    const sending = bench.transport.send('q', [envelope('b')], { signal })
+    const rejected = assert.rejects(sending)
+    const closed = bench.transport.close().then(() => 'closed')
+    assert.equal(await Promise.race([closed, sleep(8_000, 'still open', { ref: false })]), 'closed')
+    await rejected
+    assert.deepEqual(await waiting, [])
+  } finally {
+    server.thaw()
+  }
+  await bench.dispose()
+}
+
+async function callWhileFrozen(server: PostgresServer): Promise<void> {
+  const bench = await open(server.url, { timeoutMs: 500 })
+  server.freeze()
+  const error = await bench.transport
+    .send('q', [envelope('a')], { signal })
+    .catch((cause: unknown) => cause)
+    .finally(() => server.thaw())
+  const fault = bench.transport.diagnose(error)
+  assert.equal(fault.code, 'unavailable')
+  assert.equal(fault.outcome, 'unknown')
+  await until(async () => {
+    const [sent] = await bench.transport.send('q', [envelope('a')], { signal }).catch(() => [])
+    return sent?.ok === true
+  })
+  assert.equal((await bench.transport.browse?.gauge('q'))?.depth, 1)
+  await bench.dispose()
+}
+
+async function listenInABlackHole(server: PostgresServer): Promise<void> {
+  const proxy = await tcpProxy(server.port)
+  const url = new URL(server.url)
+  url.port = String(proxy.port)
+  const bench = await open(server.url, { timeoutMs: 2_000 })
+  const far = await bench.another(url.href)
+  const pool = nodePool(server.url, 1)
+  const listeners = async (): Promise<number> => {
+    const { rows } = await pool.query(
+      `SELECT count(*)::int4 AS n FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query = 'SELECT 1'`,
+    )
+    return rows[0].n
+  }
+  await until(async () => (await listeners()) === 2)
+  proxy.blackHole()
+  proxy.heal()
+  // Heartbeat every 10 s, 5 s for its answer: after that a new connection listens and hears at once again.
+  const subscription = await reopened(far)
+  await until(async () => {
+    const sent = envelope(`m${performance.now()}`)
+    const waiting = subscription.receive({ max: 10, waitMs: 900, signal })
+    await sleep(50)
+    const startedAt = performance.now()
+    await bench.transport.send('q', [sent], { signal })
+    const got = await waiting
+    await subscription.settle(got.map((delivery) => ({ as: 'acked', delivery })))
+    return got.length > 0 && performance.now() - startedAt < 300
+  }, 40_000)
+  await until(async () => (await listeners()) === 2)
+  await pool.end()
+  await bench.dispose()
+  await proxy.close()
+}
 
 /** Calls in the hole end at their limit; then the pool has new connections. */
 async function reopened(transport: Transport) {
