@@ -1,7 +1,7 @@
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** Under npm one Ctrl-C arrives twice, from the terminal and handed on by npm; nobody presses it that fast. */
-const SAME_SIGNAL_MS = 300
+const SAME_SIGNAL_MS = 100
 
 /** Resolves at the first SIGINT or SIGTERM; calls `again` at each later one. */
 export function untilSignal(again: () => void): Promise<void> {

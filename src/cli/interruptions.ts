@@ -12,7 +12,7 @@ export interface Interruptions {
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /** Under npm one Ctrl-C arrives twice, from the terminal and handed on by npm; nobody presses it that fast. */
-const SAME_SIGNAL_MS = 300
+const SAME_SIGNAL_MS = 100
 
 /** Listens to SIGTERM, SIGINT and `io.signal` until `end` is called. */
 export function interruptions(io: CliIo): Interruptions {

@@ -79,6 +79,12 @@ export function hasCode(error: unknown, code: ErrorCode): boolean {
   return typeof error === 'object' && error !== null && 'code' in error && error.code === code
 }
 
+/** True for any error of Millrace, also from another copy of the package. */
+export function isMillraceError(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return false
+  return typeof error.code === 'string' && error.code.startsWith('MILLRACE_')
+}
+
 /** Options were wrong; `problems` has every one of them. */
 export class OptionsError extends MillraceError {
   readonly problems: readonly string[]

@@ -50,7 +50,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   const begin = async (): Promise<void> => {
     if (ending !== undefined)
       throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
-    if (options.signals) unlisten = onSignals(close, resolved.logger)
+    if (options.signals) unlisten = onSignals(close, resolved.logger, clock)
     const { outbox } = parts
     if (outbox !== undefined) {
       relay = startRelay({

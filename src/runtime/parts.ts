@@ -1,5 +1,6 @@
 import type { Inbox } from '../inbox/inbox.ts'
-import { MillraceError } from '../model/errors.ts'
+import { classifyError } from '../model/classify-error.ts'
+import { isMillraceError, MillraceError } from '../model/errors.ts'
 import { retryHorizonMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -42,17 +43,40 @@ export async function openParts<Tx>(
   }
   const context = { ...resolved, signal: limit.signal }
   try {
-    const transport = keep(await options.transport.connect(context))
-    await transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
-    const neededTtlMs = neededInboxTtlMs(resolved)
-    const inbox = options.inbox && keep(await options.inbox.connect({ ...context, neededTtlMs }))
-    const outbox = options.outbox && keep(await options.outbox.connect(context))
+    const { transport: connector } = options
+    const transport = keep(await opening(connector.name, connector.connect(context)))
+    const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
+    await opening(connector.name, ensured)
+    const needed = { ...context, neededTtlMs: neededInboxTtlMs(resolved) }
+    const inbox =
+      options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
+    const outbox =
+      options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
     return { transport, inbox, outbox }
   } catch (error) {
     for (const part of opened.reverse()) await part.close().catch(() => undefined)
     throw error
   } finally {
     cancel()
+  }
+}
+
+/** Times inside the error do not matter here: nothing waits for them. */
+const NO_TIME = 0
+
+/** What a client throws when it cannot connect says little; a user needs to know what could not be opened. */
+async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
+  try {
+    return await opened
+  } catch (cause) {
+    if (isMillraceError(cause)) throw cause
+    const { code, errorClass } = classifyError(cause, undefined, NO_TIME)
+    const why = cause instanceof Error && cause.message !== '' ? `${code}: ${cause.message}` : code
+    throw new MillraceError(
+      'MILLRACE_UNAVAILABLE',
+      `${name} cannot be opened (${why}); check that it runs and that address and account are right`,
+      { cause, retryable: errorClass !== 'permanent' },
+    )
   }
 }
 

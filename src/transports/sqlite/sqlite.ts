@@ -1,4 +1,5 @@
-import { OptionsError } from '../../model/errors.ts'
+import { existsSync } from 'node:fs'
+import { MillraceError, OptionsError } from '../../model/errors.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { locationProblems, openLocation } from '../../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
@@ -59,6 +60,7 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
   const { clock, signal, random, logger, migrate } = context
   const { pollMs, busyTimeoutMs, synchronous } = options
   signal.throwIfAborted()
+  if (migrate === 'check') refuseMissing(options)
   const { handle, shared } = await openLocation('sqlite', options, { clock, signal, synchronous })
   try {
     await migrateSqlite(handle, queueSchema, { clock, signal, migrate, random })
@@ -78,6 +80,15 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
     if (!shared) handle.close()
     throw error
   }
+}
+
+/** Whoever only looks must not leave an empty database behind, perhaps for a mistyped name. */
+function refuseMissing(options: Resolved): void {
+  if (!('file' in options) || existsSync(options.file)) return
+  throw new MillraceError(
+    'MILLRACE_SCHEMA_OUTDATED',
+    `sqlite: file "${options.file}" does not exist; check the name, or let migrate: 'auto' (millrace migrate) make it`,
+  )
 }
 
 const KNOWN: readonly string[] = ['file', 'db', 'synchronous', 'pollMs', 'busyTimeoutMs']
