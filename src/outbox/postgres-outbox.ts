@@ -1,6 +1,7 @@
 import { OptionsError } from '../model/errors.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { pgExecutor } from '../sql/pg-executor.ts'
+import { refuseIdle } from '../sql/pg-idle.ts'
 import { migratePg, pgDatabaseId, printMigrations } from '../sql/pg-migrate.ts'
 import { allInSchema, checkSchemaName } from '../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../sql/pg-open.ts'
@@ -80,19 +81,16 @@ function outbox(pool: PgPool, schema: string, databaseId: string, context: Outbo
   const known = new WeakMap<object, Promise<string | undefined>>()
 
   /** Asked once for each transaction object; a pooled client stays in its database. */
-  const databaseOf = (tx: unknown, executor: PgExecutor): Promise<string | undefined> => {
-    const isObject = (typeof tx === 'object' && tx !== null) || typeof tx === 'function'
-    const asked = (isObject && known.get(tx)) || pgDatabaseId(executor, schema)
-    if (isObject) {
-      known.set(tx, asked)
-      asked.catch(() => known.delete(tx))
-    }
+  const databaseOf = (tx: object, executor: PgExecutor): Promise<string | undefined> => {
+    const asked = known.get(tx) ?? pgDatabaseId(executor, schema)
+    known.set(tx, asked)
+    asked.catch(() => known.delete(tx))
     return asked
   }
 
-  const transaction = async (tx: unknown): Promise<OutboxTransaction | undefined> => {
-    const executor = pgExecutor(tx)
-    if (executor === undefined || (await databaseOf(tx, executor)) !== databaseId) return undefined
+  const find = async (tx: object, executor: PgExecutor): Promise<OutboxTransaction | undefined> => {
+    refuseIdle(tx)
+    if ((await databaseOf(tx, executor)) !== databaseId) return undefined
     return {
       synchronous: false,
       add: async (queue, batch) => {
@@ -106,7 +104,10 @@ function outbox(pool: PgPool, schema: string, databaseId: string, context: Outbo
   return {
     name: NAME,
     databaseId,
-    transaction,
+    transaction: (tx) => {
+      const executor = pgExecutor(tx)
+      return executor && isObject(tx) ? find(tx, executor) : undefined
+    },
     relay: postgresRelay({ pool, statements, schema, random }),
     lag: async () => {
       const [row] = await pool.query(statements.LAG, [])
@@ -115,4 +116,8 @@ function outbox(pool: PgPool, schema: string, databaseId: string, context: Outbo
     onAdded,
     close: () => pool.close(),
   }
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }

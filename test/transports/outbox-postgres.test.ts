@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Outbox, OutboxRow, Publish } from 'millrace/outbox'
+import { type Outbox, type OutboxRow, type Publish, postgresOutbox } from 'millrace/outbox'
 import {
   add,
   envelope,
+  outboxContext,
   type PostgresOutboxSubject,
   postgresOutboxClients,
 } from './outbox-subjects.ts'
-import { NO_SERVER, nodePool, postgresServers } from './postgres-servers.ts'
+import {
+  dropSchema,
+  freshSchema,
+  NO_SERVER,
+  nodePool,
+  postgresServers,
+} from './postgres-servers.ts'
 import { until } from './until.ts'
 
 if (postgresServers().length === 0) test('outbox on postgres', { skip: NO_SERVER }, () => {})
@@ -125,6 +132,25 @@ for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !poo
       ],
     )
     await admin.end()
+  })
+}
+
+for (const { name, url } of postgresServers()) {
+  test(`${name}: a client without an open transaction is refused, not used`, async () => {
+    const schema = freshSchema()
+    const pool = nodePool(url, 2)
+    const outbox = await postgresOutbox({ pool, schema }).connect(outboxContext())
+    const client = await pool.connect()
+    await client.query('SELECT 1')
+    const refused = Promise.resolve(outbox.transaction(client))
+    await assert.rejects(refused, { code: 'MILLRACE_FOREIGN_TRANSACTION' })
+    await client.query('BEGIN')
+    assert.notEqual(await outbox.transaction(client), undefined)
+    await client.query('ROLLBACK')
+    client.release()
+    await outbox.close()
+    await pool.end()
+    await dropSchema(url, schema)
   })
 }
 

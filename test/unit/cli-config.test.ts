@@ -120,7 +120,7 @@ test('only send, start and migrate bring a schema; the others say what is missin
   assert.equal(code, 1)
   assert.match(
     stderr,
-    /^millrace: the queue schema has version 0.*run `millrace migrate` \[MILLRACE_SCHEMA_OUTDATED\]\n$/,
+    /^millrace: sqlite: file "[^"]+" does not exist.*\[MILLRACE_SCHEMA_OUTDATED\]\n$/,
   )
   const check = await run('migrate', '--check', '--json')
   assert.equal(check.code, 1)

@@ -1,8 +1,9 @@
 import { type Delivery, type Sent, type Settled, settled } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { MillraceError } from '../../model/errors.ts'
+import type { MaybePromise } from '../../model/maybe-promise.ts'
 import type { PgExecutor } from '../../sql/executor.ts'
 import { pgExecutor } from '../../sql/pg-executor.ts'
+import { refuseIdle } from '../../sql/pg-idle.ts'
 import { allRefused } from '../../transport/atomic.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { heldOf } from './held.ts'
@@ -15,7 +16,7 @@ import { findQueue, query, type Store } from './store.ts'
 export function transactionFinder(
   store: Store,
   identity: string,
-): (tx: unknown) => Promise<Transaction | undefined> {
+): (tx: unknown) => MaybePromise<Transaction | undefined> {
   const identities = new WeakMap<object, string>()
   let ours = identity
 
@@ -28,9 +29,7 @@ export function transactionFinder(
     return found
   }
 
-  return async (tx) => {
-    const executor = pgExecutor(tx)
-    if (!executor || !isObject(tx)) return undefined
+  const find = async (tx: object, executor: PgExecutor): Promise<Transaction | undefined> => {
     refuseIdle(tx)
     const theirs = await identityOf(tx, executor)
     if (!isOurs(theirs)) {
@@ -41,6 +40,12 @@ export function transactionFinder(
       if (!isOurs(theirs) || theirs === NOWHERE) return undefined
     }
     return transactionOn(store, executor)
+  }
+
+  return (tx) => {
+    const executor = pgExecutor(tx)
+    // At once, because a synchronous client (SQLite with an outbox) may commit as soon as this call returns.
+    return executor && isObject(tx) ? find(tx, executor) : undefined
   }
 }
 
@@ -117,15 +122,4 @@ async function ack(
 
 function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
-}
-
-/** Newer versions of pg say whether a client is in a transaction; without one nothing would hold our acts together. */
-function refuseIdle(tx: object): void {
-  if (!('getTransactionStatus' in tx) || typeof tx.getTransactionStatus !== 'function') return
-  const status: unknown = tx.getTransactionStatus()
-  if (status !== 'I') return
-  throw new MillraceError(
-    'MILLRACE_FOREIGN_TRANSACTION',
-    'the pg client given as tx has no open transaction; begin one first (BEGIN), then send, then commit; nothing was stored',
-  )
 }
