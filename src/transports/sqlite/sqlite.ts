@@ -87,7 +87,7 @@ function refuseMissing(options: Resolved): void {
   if (!('file' in options) || existsSync(options.file)) return
   throw new MillraceError(
     'MILLRACE_SCHEMA_OUTDATED',
-    `sqlite: file "${options.file}" does not exist; check the name, or make it: run `millrace migrate`, or start with migrate: 'auto'`,
+    `sqlite: file "${options.file}" does not exist; check the name, or make it: run millrace migrate, or start with migrate: 'auto'`,
   )
 }
 
