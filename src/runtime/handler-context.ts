@@ -1,7 +1,7 @@
 import { MillraceError } from '../model/errors.ts'
+import type { LazyAbort } from '../model/lazy-abort.ts'
 import type { LogFields, Logger } from '../model/logger.ts'
 import type { Effect } from './effect.ts'
-import type { LazyAbort } from './lazy-abort.ts'
 import type { HandlerContext } from './message.ts'
 import type { AnyQueue } from './queue.ts'
 import type { Sender } from './sender.ts'

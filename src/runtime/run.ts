@@ -1,9 +1,9 @@
 import type { Cancel } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { MillraceError } from '../model/errors.ts'
+import { lazyAbort } from '../model/lazy-abort.ts'
 import { type Effect, effect } from './effect.ts'
 import { handlerContext } from './handler-context.ts'
-import { lazyAbort } from './lazy-abort.ts'
 import type { Message } from './message.ts'
 import { GRACE_MS, leaseMsOf, type WorkerDeps } from './worker-deps.ts'
 

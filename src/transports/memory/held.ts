@@ -1,4 +1,5 @@
-import type { Claim, Delivery } from '../../model/delivery.ts'
+import type { Delivery } from '../../model/delivery.ts'
+import { lazyClaim } from '../../transport/lazy-claim.ts'
 import type { Entry } from './entry.ts'
 import type { MemoryQueue } from './queue.ts'
 
@@ -57,33 +58,4 @@ export function handOut(queue: MemoryQueue, entry: Entry, forget: (held: Held) =
     receipt: held,
   }
   return { delivery, held }
-}
-
-/**
- * An AbortController costs more than a whole claim, and most are never looked at: they are made
- * when they are.
- */
-function lazyClaim(expiresAt: number): { readonly claim: Claim; readonly lose: () => void } {
-  let isLost = false
-  let lost: AbortController | undefined
-  let ending: AbortController | undefined
-  const claim: Claim = {
-    expiresAt,
-    get ending() {
-      ending ??= new AbortController()
-      return ending.signal
-    },
-    get lost() {
-      lost ??= new AbortController()
-      if (isLost) lost.abort()
-      return lost.signal
-    },
-  }
-  return {
-    claim,
-    lose() {
-      isLost = true
-      lost?.abort()
-    },
-  }
 }

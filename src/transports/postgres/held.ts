@@ -1,5 +1,6 @@
-import type { Claim, Delivery } from '../../model/delivery.ts'
+import type { Delivery } from '../../model/delivery.ts'
 import type { Row } from '../../sql/executor.ts'
+import { lazyClaim } from '../../transport/lazy-claim.ts'
 import { envelopeOf, historyOf, momentOf } from './row.ts'
 
 const HELD: unique symbol = Symbol('held')
@@ -53,30 +54,4 @@ export function handOut(row: Row, expiresAt: number): Held {
   }
   draft.receipt = held
   return held
-}
-
-/** An AbortController costs more than the share of a message in its claim, and most are never looked at. */
-function lazyClaim(expiresAt: number): { readonly claim: Claim; readonly lose: () => void } {
-  let isLost = false
-  let lost: AbortController | undefined
-  let ending: AbortController | undefined
-  const claim: Claim = {
-    expiresAt,
-    get ending() {
-      ending ??= new AbortController()
-      return ending.signal
-    },
-    get lost() {
-      lost ??= new AbortController()
-      if (isLost) lost.abort()
-      return lost.signal
-    },
-  }
-  return {
-    claim,
-    lose() {
-      isLost = true
-      lost?.abort()
-    },
-  }
 }

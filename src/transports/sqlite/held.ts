@@ -1,6 +1,7 @@
-import type { Claim, Delivery } from '../../model/delivery.ts'
+import type { Delivery } from '../../model/delivery.ts'
 import type { Row } from '../../sql/executor.ts'
 import { asNumber } from '../../sql/sqlite-handle.ts'
+import { lazyClaim } from '../../transport/lazy-claim.ts'
 import { envelopeOf, historyOf } from './row.ts'
 
 const HELD: unique symbol = Symbol('held')
@@ -66,30 +67,4 @@ export function handOut(row: Row, { queueId, fence, leaseUntil, forget }: Handin
   }
   draft.receipt = held
   return held
-}
-
-/** An AbortController costs more than a whole claim, and most are never looked at: they are made when they are. */
-function lazyClaim(expiresAt: number): { readonly claim: Claim; readonly lose: () => void } {
-  let isLost = false
-  let lost: AbortController | undefined
-  let ending: AbortController | undefined
-  const claim: Claim = {
-    expiresAt,
-    get ending() {
-      ending ??= new AbortController()
-      return ending.signal
-    },
-    get lost() {
-      lost ??= new AbortController()
-      if (isLost) lost.abort()
-      return lost.signal
-    },
-  }
-  return {
-    claim,
-    lose() {
-      isLost = true
-      lost?.abort()
-    },
-  }
 }
