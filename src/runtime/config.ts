@@ -26,7 +26,10 @@ export function defineConfig<Tx>(config: MillraceConfig<Tx>): MillraceConfig<Tx>
   return config
 }
 
-/** Pairs a queue with its handler for a config file. */
+/**
+ * Pairs a queue with its handler for a config file. A handler that uses `ctx.tx` says whose transaction it is:
+ * `(message, ctx: HandlerContext<DatabaseSync>) => …`.
+ */
 export function defineWorker<In, Out, Tx = unknown>(
   queue: QueueDefinition<In, Out>,
   handler: Handler<Out, Tx>,

@@ -19,6 +19,11 @@ export async function right(): Promise<void> {
   const all = await app.sendBatch(mails, [{ to: 'ada', sentAt: '2026-01-01' }], { priority: 3 })
   same<Equal<typeof all, readonly SendResult[]>>()
   await app.send(mails, { to: 'ada', sentAt: '2026-01-01' }, { readyAt: new Date(), tx: {} })
+  // The functions that give each message of a batch its keys get what is sent.
+  await app.sendBatch(mails, [{ to: 'ada', sentAt: '2026-01-01' }], {
+    idempotencyKey: (payload, index) => `${payload.to}-${index}`,
+    dedupeKey: (payload) => payload.sentAt,
+  })
 }
 
 export async function wrong(): Promise<void> {
