@@ -113,7 +113,7 @@ function median(outcome: Outcome, { name }: FigureSpec): number | undefined {
 }
 
 function contenders({ outcomes }: Results): readonly Contender[] {
-  return [...new Set(outcomes.map(({ contender }) => contender))]
+  return [...new Map(outcomes.map(({ contender }) => [contender.id, contender])).values()]
 }
 
 function settingsRow({ label, backend, settings, durability }: Contender): string {
