@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { postgres } from 'millrace/postgres'
 import { hasCode } from '../../src/model/errors.ts'
+import { silentLogger } from '../../src/model/logger.ts'
 import { pgExecutor } from '../../src/sql/pg-executor.ts'
 import { quoteIdentifier } from '../../src/sql/pg-name.ts'
 import { statementsIn } from '../../src/transports/postgres/store.ts'
 import { envelope, open, signal, take, until } from './postgres-bench.ts'
-import { jsPool, NO_SERVER, nodePool, postgresServers } from './postgres-servers.ts'
+import { jsPool, NO_SERVER, nodePool, pgBouncer, postgresServers } from './postgres-servers.ts'
 
 const servers = postgresServers()
 if (servers.length === 0) test('postgres details', { skip: NO_SERVER }, () => {})
@@ -243,6 +244,28 @@ for (const { name, url } of servers) {
     assert.ok(outcomes.every((outcome) => outcome.ok))
     assert.equal((await subscription.receive({ max: 10, waitMs: 1_000, signal })).length, 10)
     await pool.end()
+    await bench.dispose()
+  })
+}
+
+const pooler = pgBouncer()
+
+if (pooler) {
+  test('behind a pooler that swallows notifications this is noticed, said, and polling does it all', async () => {
+    const warnings: string[] = []
+    const logger = { ...silentLogger, warn: (text: string) => void warnings.push(text) }
+    const bench = await open(pooler.url, { logger })
+    await until(async () => warnings.length > 0)
+    assert.match(warnings[0] ?? '', /LISTEN.*polls more often/)
+    const subscription = await bench.transport.subscribe('q', {
+      group: 'g',
+      leaseMs: 5_000,
+      maxInFlight: 1,
+    })
+    const waiting = subscription.receive({ max: 1, waitMs: 10_000, signal })
+    const far = await bench.another()
+    await far.send('q', [envelope('a')], { signal })
+    assert.equal((await waiting).length, 1)
     await bench.dispose()
   })
 }

@@ -10,7 +10,7 @@ SELECT queue.paused,
     AS scheduled,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 2)::float8 AS in_flight,
   (SELECT count(*) FROM {schema}.dead_letter WHERE queue_id = queue.id)::float8 AS dead,
-  (extract(epoch FROM clock_timestamp() - least(
+  (date_part('epoch', clock_timestamp() - least(
     (SELECT min(ready_at) FROM {schema}.message WHERE queue_id = queue.id AND state = 3),
     (SELECT min(ready_at) FROM {schema}.message WHERE queue_id = queue.id AND state = 1 AND ready_at <= now()),
     (SELECT min(oldest.ready_at) FROM generate_series(0, 9) AS level, LATERAL (
@@ -20,8 +20,8 @@ SELECT queue.paused,
 FROM {schema}.queue AS queue WHERE queue.id = $1::integer`
 export const GET_MESSAGE = `
 SELECT id, priority::int4 AS priority, state::int4 AS state,
-  (extract(epoch FROM sent_at) * 1000)::float8 AS sent_at,
-  (extract(epoch FROM ready_at) * 1000)::float8 AS ready_at,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at,
+  (date_part('epoch', ready_at) * 1000)::float8 AS ready_at,
   ready_at > clock_timestamp() AS waits,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
   throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
@@ -39,8 +39,8 @@ WITH gone AS (
 SELECT count(*)::int4 AS n FROM gone`
 
 export const LIST_DEAD = `
-SELECT id, (extract(epoch FROM dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
-  (extract(epoch FROM sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
+SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
   throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
 FROM {schema}.dead_letter
@@ -48,8 +48,8 @@ WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
 ORDER BY dead_at DESC, id DESC LIMIT $5::integer`
 export const LIST_DEAD_OF_CLASS = `
-SELECT id, (extract(epoch FROM dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
-  (extract(epoch FROM sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
+SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
   throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
 FROM {schema}.dead_letter
@@ -63,8 +63,8 @@ export const COUNT_DEAD_OF_CLASS = `
 SELECT count(*)::float8 AS n FROM {schema}.dead_letter
 WHERE queue_id = $1::integer AND error_class = $3::text AND dead_at <= to_timestamp($2::float8 / 1000)`
 export const GET_DEAD = `
-SELECT id, (extract(epoch FROM dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
-  (extract(epoch FROM sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
+SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
   throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
 FROM {schema}.dead_letter WHERE queue_id = $1::integer AND id = $2`
@@ -99,5 +99,5 @@ WITH gone AS (
 )
 SELECT id FROM gone`
 export const LIST_AUDIT = `
-SELECT message_id, (extract(epoch FROM at) * 1000)::float8 AS at, act, actor, reason
+SELECT message_id, (date_part('epoch', at) * 1000)::float8 AS at, act, actor, reason
 FROM {schema}.audit WHERE queue_id = $1::integer ORDER BY seq DESC LIMIT $2::integer`

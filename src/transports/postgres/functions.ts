@@ -34,9 +34,9 @@ SELECT queue.paused,
     ORDER BY priority DESC, seq LIMIT 1) IS NOT NULL
     OR (SELECT 1 FROM {schema}.message WHERE queue_id = a_queue AND state = 3
       ORDER BY ready_at LIMIT 1) IS NOT NULL AS ready,
-  (SELECT extract(epoch FROM min(ready_at) - clock_timestamp()) * 1000 FROM {schema}.message
+  (SELECT date_part('epoch', min(ready_at) - clock_timestamp()) * 1000 FROM {schema}.message
     WHERE queue_id = a_queue AND state = 1 AND ready_at > now())::float8 AS due_ms,
-  (SELECT extract(epoch FROM min(expires_at) - clock_timestamp()) * 1000 FROM {schema}.claim)::float8 AS lease_ms
+  (SELECT date_part('epoch', min(expires_at) - clock_timestamp()) * 1000 FROM {schema}.claim)::float8 AS lease_ms
 FROM {schema}.queue AS queue WHERE queue.id = a_queue;
 END
 $body$`
@@ -78,7 +78,7 @@ UPDATE {schema}.message AS message
 SET state = 2, claim_id = (SELECT claim_id FROM holder), deliveries = least(deliveries, 9223372036854775806) + 1
 WHERE ctid = ANY ((SELECT places FROM taken)::tid[])
 RETURNING seq::float8 AS seq, claim_id::float8 AS claim_id, id, priority::int4 AS priority,
-  (extract(epoch FROM sent_at) * 1000)::float8 AS sent_at,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at,
   deliveries::float8 AS deliveries, alone, counted::float8 AS counted, crashes::float8 AS crashes,
   redrives::float8 AS redrives, throttled_since::float8 AS throttled_since,
   idempotency_key, ordering_key, headers, records, body;

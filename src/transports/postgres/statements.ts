@@ -43,7 +43,7 @@ FROM (SELECT date_trunc('milliseconds', clock_timestamp()) AS now) AS cut,
       WITH ORDINALITY
       AS item (id, priority, delay_ms, ready_ms, idempotency_key, ordering_key, headers, body, place)
   ) AS item
-WHERE (
+WHERE NOT EXISTS (SELECT 1 FROM {schema}.dead_letter WHERE queue_id = $1::integer) OR (
   SELECT 1 FROM {schema}.dead_letter AS dead WHERE dead.queue_id = $1::integer AND dead.id = item.id LIMIT 1) IS NULL
 ORDER BY item.place
 ON CONFLICT (queue_id, id) DO NOTHING
@@ -171,7 +171,7 @@ ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED`
 export const MESSAGES_OF_CLAIMS = `
 SELECT seq::float8 AS seq, queue_id, counted::float8 AS counted, crashes::float8 AS crashes,
   redrives::float8 AS redrives, throttled_since::float8 AS throttled_since, records,
-  (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now
+  (date_part('epoch', clock_timestamp()) * 1000)::float8 AS now
 FROM {schema}.message WHERE claim_id = ANY ($1::bigint[]) AND state = 2
 LIMIT $2::integer FOR UPDATE SKIP LOCKED`
 export const QUARANTINE = `
@@ -186,7 +186,7 @@ DELETE FROM {schema}.claim AS claim WHERE claim_id = ANY ($1::bigint[]) AND NOT 
 
 /** Says which database a connection is on without touching a table that might not be there: that would end the transaction. */
 export const IDENTITY = `
-SELECT extract(epoch FROM pg_postmaster_start_time())::text || ':' || t.oid::text || ':' ||
+SELECT date_part('epoch', pg_postmaster_start_time())::text || ':' || t.oid::text || ':' ||
   (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database()) AS identity
 FROM pg_catalog.pg_class AS t JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
 WHERE n.nspname = $1 AND t.relname = 'message'`

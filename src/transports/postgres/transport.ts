@@ -43,10 +43,8 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
     browse: browse(store),
     shelf: shelf(store),
-    transaction: async (tx) => {
-      if (store.closing.aborted) throw closedError('the transport')
-      return await findTransaction(tx)
-    },
+    transaction: (tx) =>
+      store.closing.aborted ? Promise.reject(closedError('the transport')) : findTransaction(tx),
   }
 }
 
