@@ -26,6 +26,8 @@ export async function startPgBouncer(serverPort: number): Promise<Started> {
     ...account,
   })
   child.unref()
+  // What `sweep` looks for after a run that was killed.
+  if (child.pid !== undefined) writeFileSync(join(folder, 'server.pid'), String(child.pid))
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const stop = async (): Promise<void> => {
     if (child.exitCode === null) child.kill('SIGTERM')
