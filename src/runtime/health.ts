@@ -1,4 +1,5 @@
 import type { Clock } from '../model/clock.ts'
+import { messageOfError } from '../model/describe-error.ts'
 import type { Health } from './app.ts'
 import { bounded } from './bounded.ts'
 import type { Lifecycle } from './lifecycle.ts'
@@ -23,6 +24,10 @@ export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> 
   const { workers, life, clock } = sources
   const reasons = [...workers.values()].flatMap((worker) => worker.problems())
   if (life.closing()) reasons.push('the app is closing')
+  const failure = life.startFailure()
+  if (failure !== undefined) {
+    reasons.push(`start failed (${messageOfError(failure)}); call start() again`)
+  }
   const relay = life.relay()
   if (relay !== undefined && clock.now() - relay.lastPassAt > RELAY_SILENT_MS) {
     reasons.push(

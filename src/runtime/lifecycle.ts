@@ -15,9 +15,12 @@ import type { Worker } from './worker.ts'
 
 /** Start, drain, close: each once, whatever the backend does. */
 export interface Lifecycle {
+  /** May be called again after it failed; what works already stays as it is. */
   start(): Promise<void>
   close(options?: CloseOptions): Promise<void>
   started(): boolean
+  /** Why the last start failed; undefined when it did not. */
+  startFailure(): unknown
   closing(): boolean
   relay(): Relay | undefined
 }
@@ -41,26 +44,27 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   const { resolved, parts, workers, closed } = options
   const { clock } = resolved
   let begun: Promise<void> | undefined
+  let startFailure: unknown
   let ending: Promise<void> | undefined
   let relay: Relay | undefined
   let housekeeping: Housekeeping | undefined
   let hurry: () => void = () => undefined
-  let unlisten: () => void = () => undefined
+  let unlisten: (() => void) | undefined
 
   const begin = async (): Promise<void> => {
     if (ending !== undefined)
       throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
-    if (options.signals) unlisten = onSignals(close, resolved.logger, clock)
-    const { outbox } = parts
-    if (outbox !== undefined) {
-      relay = startRelay({
-        ...resolved,
-        outbox,
-        publish: (rows) => publish(parts, rows, closed.signal),
-      })
-    }
-    housekeeping = startHousekeeping({ ...resolved, inbox: parts.inbox })
+    if (options.signals) unlisten ??= onSignals(close, resolved.logger, clock)
+    relay ??= relayOf(options)
+    housekeeping ??= startHousekeeping({ ...resolved, inbox: parts.inbox })
+    startFailure = undefined
     for (const worker of workers.values()) await worker.start()
+  }
+
+  const failed = (error: unknown): never => {
+    begun = undefined
+    startFailure = error ?? 'no reason given'
+    throw error
   }
 
   const drain = async (timeoutMs: number): Promise<void> => {
@@ -76,7 +80,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
 
   const end = async (timeoutMs: number): Promise<void> => {
     await drain(timeoutMs)
-    unlisten()
+    unlisten?.()
     housekeeping?.stop()
     closed.abort(new MillraceError('MILLRACE_CLOSED', 'the app is closed'))
     const workersClosed = [...workers.values()].map((worker) => worker.close())
@@ -103,14 +107,25 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
 
   return {
     start: () => {
-      begun ??= begin()
+      begun ??= begin().catch(failed)
       return begun
     },
     close,
     started: () => begun !== undefined,
+    startFailure: () => startFailure,
     closing: () => ending !== undefined,
     relay: () => relay,
   }
+}
+
+function relayOf<Tx>({ resolved, parts, closed }: LifecycleOptions<Tx>): Relay | undefined {
+  const { outbox } = parts
+  if (outbox === undefined) return undefined
+  return startRelay({
+    ...resolved,
+    outbox,
+    publish: (rows) => publish(parts, rows, closed.signal),
+  })
 }
 
 /** Relayed rows go to their queues as the envelopes that they are: same id on every try. */

@@ -61,6 +61,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
 
   return {
     start: async () => {
+      if (loop !== undefined) return
       const maxInFlight = 2 * concurrency
       subscription = await transport.subscribe(queue.name, {
         group: 'workers',

@@ -90,6 +90,24 @@ test('a receive that never answers is seen by health', async () => {
   await closeNow(app, clock)
 })
 
+test('a start that failed is seen by health, and may be tried again', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  let runs = 0
+  app.work(queue, () => void runs++)
+  broken.transport = { subscribe: () => Promise.reject(new Error('connection refused')) }
+  await assert.rejects(app.start(), /connection refused/)
+  assert.match((await app.health()).reasons.join(), /start failed \(connection refused\)/)
+  broken.transport = {}
+  await app.start()
+  await app.start()
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(100)
+  assert.equal(runs, 1)
+  assert.equal((await app.health()).ok, true)
+  await closeNow(app, clock)
+})
+
 test('an ack that fails three times and then works is one run', async () => {
   const { connector, broken } = breakable()
   const { app, clock, queue } = await stage({ transport: connector })
