@@ -15,6 +15,10 @@ export const jsonCodec: Codec = {
   contentType: 'application/json',
   // Measured: Buffer.from takes 0.07 µs for 200 characters, a TextEncoder 0.5 µs.
   encode: (payload) => Buffer.from(toJsonText(payload)),
+  encodeDecoded: (payload) => {
+    const text = toJsonText(payload)
+    return { bytes: Buffer.from(text), decoded: JSON.parse(text) }
+  },
   decode: (bytes) => JSON.parse(toText(bytes)),
 }
 

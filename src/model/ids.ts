@@ -1,23 +1,41 @@
 import type { Clock } from './clock.ts'
 
+const HEX: readonly string[] = Array.from({ length: 256 }, (_, n) =>
+  n.toString(16).padStart(2, '0'),
+)
+
 /** A new message id: UUID version 7 (RFC 9562), so that ids sort by the time they were made. */
 export function newId(clock: Clock, random: () => number): string {
-  const time = Math.max(0, Math.floor(clock.now())).toString(16).padStart(12, '0').slice(-12)
-  const a = hex(random, 0x1000, 3)
-  const b = (0x8 | (Math.floor(random() * 4) & 0x3)).toString(16) + hex(random, 0x1000, 3)
-  const c = hex(random, 0x1000000, 6) + hex(random, 0x1000000, 6)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${a}-${b}-${c}`
+  const ms = Math.max(0, Math.floor(clock.now()))
+  const high = Math.floor(ms / 0x1_0000)
+  const a = bits32(random)
+  const b = bits32(random)
+  const c = bits32(random)
+  const variant = 0x80 | ((a >>> 16) & 0x3f)
+  return (
+    `${hex(high >>> 24)}${hex(high >>> 16)}${hex(high >>> 8)}${hex(high)}-${hex(ms >>> 8)}${hex(ms)}` +
+    `-7${hex(a).charAt(1)}${hex(a >>> 8)}-${hex(variant)}${hex(a >>> 24)}` +
+    `-${hex(b)}${hex(b >>> 8)}${hex(b >>> 16)}${hex(b >>> 24)}${hex(c)}${hex(c >>> 8)}`
+  )
 }
 
-function hex(random: () => number, below: number, width: number): string {
-  return Math.floor(random() * below)
-    .toString(16)
-    .padStart(width, '0')
+function bits32(random: () => number): number {
+  return Math.floor(random() * 0x1_0000_0000) >>> 0
 }
 
-const ID = /^[\x21-\x7e]{1,255}$/
+function hex(byte: number): string {
+  return HEX[byte & 0xff] as string
+}
+
+const ID_MAX = 255
 
 /** Ids and keys that a user may choose: 1 to 255 printable ASCII characters without spaces. */
 export function isId(value: string): boolean {
-  return ID.test(value)
+  const { length } = value
+  if (length === 0 || length > ID_MAX) return false
+  for (let i = 0; i < length; i++) {
+    const code = value.charCodeAt(i)
+    if (code < 0x21 || code > 0x7e) return false
+  }
+  return true
 }

@@ -1,4 +1,5 @@
 import { fingerprint } from '../codec/canonical.ts'
+import type { Codec } from '../codec/codec.ts'
 import { validate } from '../codec/validate.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
@@ -7,7 +8,7 @@ import { newId } from '../model/ids.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
-import { checkSendOptions } from './send-options.ts'
+import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
 
 export interface PrepareContext {
   readonly clock: Clock
@@ -25,29 +26,54 @@ export function prepare(
   payload: unknown,
   options: SendOptions | undefined,
   context: PrepareContext,
-  index?: number,
+  item: BatchItem = {},
 ): MaybePromise<Envelope> {
-  const checked = checkSendOptions(options, queue.name)
-  const body = queue.codec.encode(payload)
+  const checked = item.checked ?? checkSendOptions(options, queue.name)
+  const { bytes: body, decoded } = encodeDecoded(queue.codec, payload)
   if (body.byteLength > context.maxBytes) {
     throw new PayloadTooLargeError(queue.name, body.byteLength, context.maxBytes)
   }
-  const decoded = queue.codec.decode(body)
   return chain(validate(queue.schema, decoded), (outcome) => {
-    if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, index)
+    if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
+    const id = options?.id ?? newId(context.clock, context.random)
     const envelope: Envelope = {
-      id: options?.id ?? newId(context.clock, context.random),
+      id,
       body,
       headers: checked.headers,
       priority: checked.priority,
-      ...(options?.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey }),
-      ...(options?.orderingKey === undefined ? {} : { orderingKey: options.orderingKey }),
-      ...(checked.delayMs === undefined ? {} : { delayMs: checked.delayMs }),
-      ...(checked.readyAt === undefined ? {} : { readyAt: checked.readyAt }),
-      ...rememberedKeys(queue, decoded, options),
     }
-    return envelope
+    return options === undefined
+      ? envelope
+      : { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
   })
+}
+
+/** What a batch knows of its items. */
+export interface BatchItem {
+  readonly index?: number
+  /** Options that all items share are checked once. */
+  readonly checked?: CheckedSendOptions
+}
+
+function encodeDecoded(
+  codec: Codec,
+  payload: unknown,
+): ReturnType<NonNullable<Codec['encodeDecoded']>> {
+  if (codec.encodeDecoded !== undefined) return codec.encodeDecoded(payload)
+  const bytes = codec.encode(payload)
+  return { bytes, decoded: codec.decode(bytes) }
+}
+
+/** Fields that are only there when somebody chose them. */
+function choices(options: SendOptions, checked: CheckedSendOptions): Partial<Envelope> {
+  const { idempotencyKey, orderingKey } = options
+  const { delayMs, readyAt } = checked
+  return {
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...(orderingKey === undefined ? {} : { orderingKey }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(readyAt === undefined ? {} : { readyAt }),
+  }
 }
 
 function rememberedKeys(

@@ -2,6 +2,7 @@ import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError, OptionsError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { isSqliteHandle } from '../sql/sqlite-handle.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
 import type { DrainRate } from './drain-rate.ts'
@@ -12,6 +13,7 @@ import { type PrepareContext, prepare } from './prepare.ts'
 import { show } from './problems.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
+import { checkSendOptions } from './send-options.ts'
 import type { TransactionSends } from './transaction-sends.ts'
 
 /** Sends to one queue. */
@@ -55,10 +57,14 @@ export function sender(options: SenderOptions): Sender {
       ),
   })
 
+  /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
+  const admit = (messages: number, tx: unknown): MaybePromise<void> =>
+    isSqliteHandle(tx) ? options.admission.admitNow(messages) : options.admission.admit(messages)
+
   const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
     throwIfEnded(closed, send?.signal)
     return chain(prepare(queue, payload, send, options.prepare), (envelope) =>
-      chain(options.admission.admit(1), () => {
+      chain(admit(1, send?.tx), () => {
         const sent =
           send?.tx === undefined
             ? orAborted(() => plain.add(envelope), send?.signal)
@@ -76,7 +82,7 @@ export function sender(options: SenderOptions): Sender {
     checkBatch(payloads, options)
     if (payloads.length === 0) return []
     return chain(prepareBatch(payloads, send, options), (envelopes) =>
-      chain(options.admission.admit(envelopes.length), () => {
+      chain(admit(envelopes.length, send?.tx), () => {
         const sent =
           send?.tx === undefined
             ? sendAtOnce(envelopes, send?.signal)
@@ -136,13 +142,18 @@ function prepareBatch(
   send: BatchSendOptions<never> | undefined,
   options: SenderOptions,
 ): MaybePromise<readonly Envelope[]> {
+  const { queue, prepare: context } = options
   const { idempotencyKey, dedupeKey, ...same } = send ?? {}
+  const shared = send === undefined ? undefined : same
+  const checked = checkSendOptions(shared, queue.name)
+  const keyed = idempotencyKey !== undefined || dedupeKey !== undefined
   const prepared = payloads.map((payload, index) => {
+    if (!keyed) return prepare(queue, payload, shared, context, { index, checked })
     const keys = {
       ...keyOf('idempotencyKey', idempotencyKey, payload, index),
       ...keyOf('dedupeKey', dedupeKey, payload, index),
     }
-    return prepare(options.queue, payload, { ...same, ...keys }, options.prepare, index)
+    return prepare(queue, payload, { ...same, ...keys }, context, { index })
   })
   return prepared.every(isReady) ? prepared : Promise.all(prepared)
 }

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { isId, newId } from '../../src/model/ids.ts'
+import { seeded } from '../runtime/stage.ts'
+
+const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const at = (ms: number) => ({ now: () => ms, after: () => () => undefined })
+
+test('ids are UUIDs of version 7 that hold their time and sort by it', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), fc.integer(), (ms, seed) => {
+      const id = newId(at(ms), seeded(seed))
+      assert.match(id, UUID7)
+      assert.equal(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16), ms)
+      if (ms > 0) assert.ok(newId(at(ms - 1), seeded(seed + 1)) < id)
+    }),
+  )
+})
+
+test('a hundred thousand ids of one moment are a hundred thousand ids', () => {
+  const random = seeded(1)
+  const ids = new Set(Array.from({ length: 100_000 }, () => newId(at(1), random)))
+  assert.equal(ids.size, 100_000)
+})
+
+test('an id is 1 to 255 printable ASCII characters', () => {
+  for (const good of ['a', '~', '!', 'x'.repeat(255)]) assert.equal(isId(good), true, good)
+  for (const bad of ['', ' ', 'a b', 'é', '\u0000', '\u007f', 'x'.repeat(256)]) {
+    assert.equal(isId(bad), false, JSON.stringify(bad))
+  }
+})
