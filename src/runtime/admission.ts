@@ -12,6 +12,11 @@ import type { AnyQueue } from './queue.ts'
 export interface Admission {
   /** @throws MILLRACE_QUEUE_FULL before anything is sent. */
   admit(messages: number): MaybePromise<void>
+  /**
+   * Decides by the last sample, however old, and asks for another one: for a send that must have happened when the call
+   * returns.
+   */
+  admitNow(messages: number): void
 }
 
 const SAMPLE_FULL_MS = 200
@@ -30,7 +35,7 @@ export interface AdmissionOptions {
 export function admission(options: AdmissionOptions): Admission {
   const { queue, transport } = options
   if (transport.traits.capacity === 'exact' || queue.capacity === 'unbounded') {
-    return { admit: () => undefined }
+    return { admit: () => undefined, admitNow: () => undefined }
   }
   return sampledAdmission(queue.capacity.maxDepth, options)
 }
@@ -73,6 +78,10 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
     admit: (messages) => {
       if (!isStale()) return decide(messages)
       return sample().then(() => decide(messages))
+    },
+    admitNow: (messages) => {
+      if (isStale()) sample().catch(() => undefined)
+      decide(messages)
     },
   }
 }
