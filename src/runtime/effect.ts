@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { asyncEffectRefused, isAsyncFunction } from '../inbox/async-effect.ts'
 import type { Inbox, InboxOutcome } from '../inbox/inbox.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { MillraceError } from '../model/errors.ts'
@@ -58,6 +59,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
 
   const run = async <T>(work: (tx: Tx) => MaybePromise<T>): Promise<T> => {
     const inbox = requireInbox(options, state)
+    if (inbox.effects === 'sync' && isAsyncFunction(work)) throw asyncEffectRefused()
     state = 'open'
     try {
       const outcome = await inbox.run(

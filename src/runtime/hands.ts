@@ -1,8 +1,9 @@
 import type { Delivery } from '../model/delivery.ts'
 import type { Conclude } from './conclude.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
+import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
-import { type StartedRun, startRun } from './run.ts'
+import { Run } from './run.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** What a worker has in its hands: handlers that run, and settlements on their way. */
@@ -15,7 +16,7 @@ export interface Hands {
   equip(parts: { readonly keeper: LeaseKeeper; readonly concluding: Conclude }): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
   hold(delivery: Delivery, lose: () => void): void
-  start(delivery: Delivery, message: Parameters<typeof startRun>[2]): void
+  start(delivery: Delivery, message: Message<unknown>): void
   /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
   settleLater(delivery: Delivery, act: (to: Conclude) => Promise<void>): void
   /** Resolves at the next change of any of this. */
@@ -31,7 +32,7 @@ const ABANDONED_MAX = 1_000
 
 export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   const { queue, concurrency, transport } = deps
-  const running = new Set<StartedRun>()
+  const running = new Set<Run<Tx>>()
   const change = notifier()
   let settling = 0
   let alone = false
@@ -58,7 +59,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   }
 
   const start: Hands['start'] = (delivery, message) => {
-    const run = startRun(deps, delivery, message)
+    const run = new Run(deps, delivery, message)
     running.add(run)
     keeper?.hold(delivery, run.lose)
     if (delivery.alone) alone = true
@@ -67,7 +68,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     void run.ended.then((end) => {
       running.delete(run)
       if (delivery.alone) alone = false
-      void settle(delivery, (to) => to.run(delivery, message.idempotencyKey, end, run.effect.state))
+      void settle(delivery, (to) => to.run(delivery, message.idempotencyKey, end, run.effectState))
       change.notify()
     })
   }
@@ -99,7 +100,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
 }
 
 /** Lease stores tell the keeper; sessions and assignments tell by the claim's own signal. */
-function watchClaim(run: StartedRun, kind: string): void {
+function watchClaim<Tx>(run: Run<Tx>, kind: string): void {
   if (kind === 'lease') return
   run.delivery.claim.lost.addEventListener('abort', run.lose, { once: true })
 }

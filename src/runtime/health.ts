@@ -45,7 +45,7 @@ async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined
   if (browse === undefined || sources.queue === undefined) return undefined
   let why: string | undefined
   const asked = browse.gauge(sources.queue.name).catch((error: unknown) => {
-    why = `transport ${transport.name} does not answer (${error instanceof Error ? error.message : String(error)})`
+    why = `transport ${transport.name} does not answer (${messageOfError(error)})`
   })
   const inTime = await bounded(sources.clock, PROBE_MS, asked)
   return inTime ? why : `transport ${transport.name} did not answer within ${PROBE_MS} ms`

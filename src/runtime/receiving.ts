@@ -1,5 +1,6 @@
 import { pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { messageOfError } from '../model/describe-error.ts'
 import type { Subscription } from '../transport/transport.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
@@ -27,7 +28,7 @@ export function receiving<Tx>(deps: WorkerDeps<Tx>, stopped: AbortSignal): Recei
 
   const note = (error: unknown, what: string): void => {
     const fault = transport.diagnose(error)
-    const why = `${fault.code}${error instanceof Error ? `: ${error.message}` : ''}`
+    const why = `${fault.code}: ${messageOfError(error)}`
     if (failing === undefined) {
       failing = { since: clock.now(), why }
       logger.error(`queue "${queue.name}": ${what} failed (${why}); trying again until it works`, {

@@ -1,24 +1,12 @@
 import type { Cancel } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { MillraceError } from '../model/errors.ts'
-import { lazyAbort } from '../model/lazy-abort.ts'
-import { type Effect, effect } from './effect.ts'
+import { LazyAbort } from '../model/lazy-abort.ts'
+import { type Effect, type EffectState, effect } from './effect.ts'
 import { handlerContext } from './handler-context.ts'
 import type { Message } from './message.ts'
+import { endOfAborted, forbiddenError, HandlerTimeout, LeaseLost } from './run-errors.ts'
 import { GRACE_MS, leaseMsOf, type WorkerDeps } from './worker-deps.ts'
-
-/** One run of a handler, from its start to the moment when its outcome is decided. */
-export interface Run {
-  readonly delivery: Delivery
-  readonly message: Message<unknown>
-  readonly ended: Promise<RunEnd>
-  /** When the handler itself returned, which may be after the end. */
-  readonly returned: Promise<void>
-  /** The claim is gone: the handler is told, its outcome no longer counts. */
-  lose(): void
-  /** The process ends: the handler is told and the message given back. */
-  shutDown(): void
-}
 
 export type RunEnd =
   | { readonly kind: 'succeeded' }
@@ -27,138 +15,122 @@ export type RunEnd =
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'lost' }
 
-export interface StartedRun extends Run {
-  readonly effect: Pick<Effect<unknown>, 'state'>
-}
+const succeeded: RunEnd = { kind: 'succeeded' }
 
-/** Starts the handler. It is called at once, in the async context of the caller. */
-export function startRun<Tx>(
-  deps: WorkerDeps<Tx>,
-  delivery: Delivery,
-  message: Message<unknown>,
-): StartedRun {
-  const { queue, clock, counters } = deps
-  const abort = lazyAbort()
-  const names = { queue: queue.name, messageId: message.id, attempt: message.attempt }
-  let over = false
-  let timer: Cancel | undefined
-  let finish: (end: RunEnd) => void = () => undefined
-  const ended = new Promise<RunEnd>((resolve) => {
-    finish = resolve
-  })
-  const end = (outcome: RunEnd): void => {
-    if (over) return
-    over = true
-    timer?.()
-    finish(outcome)
+/**
+ * One run of a handler, from its start to the moment when its outcome is decided. A class, because every message has
+ * one and most need little of it: what a run may need later is made when it is needed (see LazyAbort).
+ */
+export class Run<Tx = unknown> {
+  readonly delivery: Delivery
+  readonly message: Message<unknown>
+  readonly abort: LazyAbort = new LazyAbort()
+  readonly ended: Promise<RunEnd>
+  /** When the handler itself returned, which may be after the end. */
+  readonly returned: Promise<void>
+  readonly deps: WorkerDeps<Tx>
+  #over = false
+  #timer: Cancel
+  #finish: (end: RunEnd) => void = () => undefined
+  #effect: Effect<Tx> | undefined
+
+  /** Starts the handler: it is called at once, in the async context of the caller. */
+  constructor(deps: WorkerDeps<Tx>, delivery: Delivery, message: Message<unknown>) {
+    this.deps = deps
+    this.delivery = delivery
+    this.message = message
+    this.ended = new Promise((resolve) => {
+      this.#finish = resolve
+    })
+    this.#timer = deps.clock.after(deps.queue.handlerTimeoutMs, () => this.#timeOut())
+    deps.counters.started++
+    this.returned = this.#call()
   }
+
+  /** Nothing may be done in its name any more. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  get effect(): Effect<Tx> {
+    const { deps, message, delivery } = this
+    this.#effect ??= effect<Tx>({
+      queue: deps.queue.name,
+      message,
+      delivery,
+      transport: deps.transport,
+      inbox: deps.inbox,
+      leaseMs: leaseMsOf(deps.queue),
+      forbidden: () => this.#forbidden(),
+    })
+    return this.#effect
+  }
+
+  get effectState(): EffectState {
+    return this.#effect?.state ?? 'unused'
+  }
+
+  /** The claim is gone: the handler is told, its outcome no longer counts. */
+  readonly lose = (): void => {
+    if (this.#over || this.abort.reason instanceof LeaseLost) return
+    this.abort.abort(new LeaseLost(this.names))
+    this.#timer()
+    this.#timer = this.deps.clock.after(GRACE_MS, () => this.#abandon({ kind: 'lost' }))
+  }
+
+  /** The process ends: the handler is told and the message given back. */
+  shutDown(): void {
+    if (this.#over) return
+    const fields = this.names
+    this.abort.abort(
+      new MillraceError('MILLRACE_SHUTTING_DOWN', 'the worker is shutting down', { fields }),
+    )
+    this.#end({ kind: 'interrupted' })
+  }
+
+  get names(): { readonly queue: string; readonly messageId: string; readonly attempt: number } {
+    const { deps, message } = this
+    return { queue: deps.queue.name, messageId: message.id, attempt: message.attempt }
+  }
+
+  async #call(): Promise<void> {
+    let outcome = succeeded
+    try {
+      await this.deps.handler(this.message, handlerContext(this))
+    } catch (error) {
+      outcome = { kind: 'failed', error }
+    }
+    this.#end(this.abort.aborted ? endOfAborted(outcome, this.abort.reason) : outcome)
+  }
+
+  #end(outcome: RunEnd): void {
+    if (this.#over) return
+    this.#over = true
+    this.#timer()
+    this.#finish(outcome)
+  }
+
+  #timeOut(): void {
+    const error = new HandlerTimeout(this.names, this.deps.queue.handlerTimeoutMs)
+    this.abort.abort(error)
+    this.#timer = this.deps.clock.after(GRACE_MS, () => this.#abandon({ kind: 'failed', error }))
+  }
+
   /** The handler did not stop though told to: its slot is freed, its late result ignored and counted. */
-  const abandon = (outcome: RunEnd): void => {
-    if (over) return
+  #abandon(outcome: RunEnd): void {
+    if (this.#over) return
+    const { counters, logger, queue } = this.deps
     counters.abandoned++
-    void returned.finally(() => void counters.abandoned--)
-    deps.logger.error(
-      `queue "${queue.name}": the handler of message ${message.id} did not stop when its signal fired; its slot is freed while it still runs`,
-      names,
+    void this.returned.finally(() => void counters.abandoned--)
+    logger.error(
+      `queue "${queue.name}": the handler of message ${this.message.id} did not stop when its signal fired; its slot is freed while it still runs`,
+      this.names,
     )
-    end(outcome)
+    this.#end(outcome)
   }
 
-  const ownEffect = effect<Tx>({
-    queue: queue.name,
-    message,
-    delivery,
-    transport: deps.transport,
-    inbox: deps.inbox,
-    leaseMs: leaseMsOf(queue),
-    forbidden: () => (over || abort.aborted ? forbiddenError(abort.reason, names) : undefined),
-  })
-  const ctx = handlerContext<Tx>({
-    ...names,
-    abort,
-    effect: ownEffect,
-    logger: deps.logger,
-    senderOf: deps.senderOf,
-    ended: () => over,
-  })
-  const lost = (): void => {
-    if (over || abort.reason instanceof LeaseLost) return
-    abort.abort(new LeaseLost(names))
-    timer?.()
-    timer = clock.after(GRACE_MS, () => abandon({ kind: 'lost' }))
+  #forbidden(): MillraceError | undefined {
+    if (!this.#over && !this.abort.aborted) return undefined
+    return forbiddenError(this.abort.reason, this.names)
   }
-  timer = clock.after(queue.handlerTimeoutMs, () => {
-    const error = new HandlerTimeout(names, queue.handlerTimeoutMs)
-    abort.abort(error)
-    timer = clock.after(GRACE_MS, () => abandon({ kind: 'failed', error }))
-  })
-  counters.started++
-  const returned = call(() => deps.handler(message, ctx)).then((outcome) => {
-    end(abort.aborted ? endOfAborted(outcome, abort.reason) : outcome)
-  })
-
-  return {
-    delivery,
-    message,
-    ended,
-    returned,
-    effect: ownEffect,
-    lose: lost,
-    shutDown: () => {
-      if (over) return
-      abort.abort(
-        new MillraceError('MILLRACE_SHUTTING_DOWN', 'the worker is shutting down', {
-          fields: names,
-        }),
-      )
-      end({ kind: 'interrupted' })
-    },
-  }
-}
-
-async function call(handler: () => unknown): Promise<RunEnd> {
-  try {
-    await handler()
-    return { kind: 'succeeded' }
-  } catch (error) {
-    return { kind: 'failed', error }
-  }
-}
-
-/** After its signal fired a handler may still have succeeded; a failure is blamed on what fired the signal. */
-function endOfAborted(outcome: RunEnd, reason: unknown): RunEnd {
-  if (reason instanceof LeaseLost) return { kind: 'lost' }
-  if (outcome.kind !== 'failed' || !(reason instanceof HandlerTimeout)) return outcome
-  return { kind: 'failed', error: reason }
-}
-
-type Names = Readonly<Record<'queue' | 'messageId', string> & { attempt: number }>
-
-class HandlerTimeout extends MillraceError {
-  constructor(names: Names, timeoutMs: number) {
-    super(
-      'MILLRACE_HANDLER_TIMEOUT',
-      `queue "${names.queue}": the handler of message ${names.messageId} took longer than handlerTimeoutMs (${timeoutMs} ms)`,
-      { retryable: true, fields: names },
-    )
-  }
-}
-
-class LeaseLost extends MillraceError {
-  constructor(names: Names) {
-    super(
-      'MILLRACE_LEASE_LOST',
-      `queue "${names.queue}": message ${names.messageId} is no longer ours (its lease ended, or it was cancelled); stop, it is handled elsewhere`,
-      { fields: names },
-    )
-  }
-}
-
-function forbiddenError(reason: unknown, names: Names): MillraceError {
-  if (reason instanceof MillraceError) return reason
-  return new MillraceError(
-    'MILLRACE_CONTEXT_CLOSED',
-    `queue "${names.queue}": the attempt of message ${names.messageId} has ended`,
-    { fields: names },
-  )
 }

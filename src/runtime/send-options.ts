@@ -110,6 +110,8 @@ function checkHeaders(
 }
 
 function headerProblem(name: string, value: unknown): string | undefined {
+  // Writing it would set the prototype, and the header would be gone without a word.
+  if (name === '__proto__') return 'cannot be a header'
   if (!HEADER_NAME.test(name)) return 'expected a name of 1 to 128 HTTP token characters'
   if (name.startsWith('millrace-')) return 'names that start with "millrace-" are reserved'
   if (typeof value !== 'string') return `expected a string, got ${show(value)}`

@@ -3,7 +3,6 @@ import type { Envelope } from '../model/envelope.ts'
 import { MillraceError, OptionsError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { isSqliteHandle } from '../sql/sqlite-handle.ts'
-import { isSqliteHandle } from '../sql/sqlite-handle.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
 import type { DrainRate } from './drain-rate.ts'
@@ -57,10 +56,6 @@ export function sender(options: SenderOptions): Sender {
         transport.send(queue.name, batch, { signal: closed }),
       ),
   })
-
-  /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
-  const admit = (messages: number, tx: unknown): MaybePromise<void> =>
-    isSqliteHandle(tx) ? options.admission.admitNow(messages) : options.admission.admit(messages)
 
   /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
   const admit = (messages: number, tx: unknown): MaybePromise<void> =>
@@ -149,6 +144,11 @@ function prepareBatch(
 ): MaybePromise<readonly Envelope[]> {
   const { queue, prepare: context } = options
   const { idempotencyKey, dedupeKey, ...same } = send ?? {}
+  if ('id' in same) {
+    throw new OptionsError(`sendBatch to queue "${options.queue.name}"`, [
+      'id: belongs to one message; send that one by itself',
+    ])
+  }
   const shared = send === undefined ? undefined : same
   const checked = checkSendOptions(shared, queue.name)
   const keyed = idempotencyKey !== undefined || dedupeKey !== undefined

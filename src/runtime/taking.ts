@@ -1,5 +1,6 @@
 import { pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { messageOfError } from '../model/describe-error.ts'
 import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
@@ -76,8 +77,7 @@ async function knownKeys<Tx>(
     let next = 0
     return read.map((one) => one.ok && seen[next++] === true)
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    note(`queue "${queue.name}": inbox ${inbox.name} does not answer (${why})`)
+    note(`queue "${queue.name}": inbox ${inbox.name} does not answer (${messageOfError(error)})`)
     deps.logger.error(`queue "${queue.name}": inbox ${inbox.name} does not answer`, {
       cause: error,
     })

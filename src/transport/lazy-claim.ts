@@ -1,30 +1,33 @@
 import type { Claim } from '../model/delivery.ts'
-import { lazyAbort } from '../model/lazy-abort.ts'
-
-/** The claim of a lease, and how its store says that it is lost. */
-export interface LazyClaim {
-  readonly claim: Claim
-  lose(): void
-}
+import { LazyAbort } from '../model/lazy-abort.ts'
 
 /**
- * A claim whose signals cost nothing until somebody looks at them: an AbortController costs more than a message's
- * share of a whole receive, and most are never looked at.
- * @param expiresAt epoch ms by the caller's clock, a hint
+ * The claim of a lease, whose signals cost nothing until somebody looks at them: an AbortController costs more than a
+ * message's share of a whole receive, and most are never looked at. A class for the reason that LazyAbort gives.
  */
-export function lazyClaim(expiresAt: number): LazyClaim {
-  const ending = lazyAbort()
-  const lost = lazyAbort()
-  return {
-    claim: {
-      expiresAt,
-      get ending() {
-        return ending.signal
-      },
-      get lost() {
-        return lost.signal
-      },
-    },
-    lose: () => lost.abort(undefined),
+export class LazyClaim implements Claim {
+  /** Epoch ms by the caller's clock, a hint. */
+  readonly expiresAt: number
+  #ending: LazyAbort | undefined
+  #lost: LazyAbort | undefined
+
+  constructor(expiresAt: number) {
+    this.expiresAt = expiresAt
+  }
+
+  get ending(): AbortSignal {
+    this.#ending ??= new LazyAbort()
+    return this.#ending.signal
+  }
+
+  get lost(): AbortSignal {
+    this.#lost ??= new LazyAbort()
+    return this.#lost.signal
+  }
+
+  /** For the store: the claim is no longer the holder's. */
+  lose(): void {
+    this.#lost ??= new LazyAbort()
+    this.#lost.abort()
   }
 }

@@ -1,5 +1,5 @@
 import type { Delivery } from '../../model/delivery.ts'
-import { lazyClaim } from '../../transport/lazy-claim.ts'
+import { LazyClaim } from '../../transport/lazy-claim.ts'
 import type { Entry } from './entry.ts'
 import type { MemoryQueue } from './queue.ts'
 
@@ -33,7 +33,7 @@ export interface Handing {
 }
 
 export function handOut(queue: MemoryQueue, entry: Entry, forget: (held: Held) => void): Handing {
-  const { claim, lose } = lazyClaim(entry.leaseEndsAt)
+  const claim = new LazyClaim(entry.leaseEndsAt)
   const held: Held = {
     [HELD]: true,
     queue,
@@ -41,7 +41,7 @@ export function handOut(queue: MemoryQueue, entry: Entry, forget: (held: Held) =
     fence: entry.fence,
     lose() {
       forget(held)
-      lose()
+      claim.lose()
     },
     forget: () => forget(held),
   }

@@ -1,6 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts'
 import type { Row } from '../../sql/executor.ts'
-import { lazyClaim } from '../../transport/lazy-claim.ts'
+import { LazyClaim } from '../../transport/lazy-claim.ts'
 import { envelopeOf, historyOf, momentOf } from './row.ts'
 
 const HELD: unique symbol = Symbol('held')
@@ -30,7 +30,7 @@ function isHeld(receipt: unknown): receipt is Held {
 
 /** @param expiresAt epoch ms by the caller's clock, counted from before the claim, so that it is never too late */
 export function handOut(row: Row, expiresAt: number): Held {
-  const { claim, lose } = lazyClaim(expiresAt)
+  const claim = new LazyClaim(expiresAt)
   const claimId = Number(row.claim_id)
   const draft: Omit<Delivery, 'receipt'> & { receipt: unknown } = {
     envelope: envelopeOf(row),
@@ -50,7 +50,7 @@ export function handOut(row: Row, expiresAt: number): Held {
     claimId,
     delivery: draft,
     leaving: false,
-    lose,
+    lose: () => claim.lose(),
   }
   draft.receipt = held
   return held

@@ -1,7 +1,7 @@
 import type { Delivery } from '../../model/delivery.ts'
 import type { Row } from '../../sql/executor.ts'
 import { asNumber } from '../../sql/sqlite-handle.ts'
-import { lazyClaim } from '../../transport/lazy-claim.ts'
+import { LazyClaim } from '../../transport/lazy-claim.ts'
 import { envelopeOf, historyOf } from './row.ts'
 
 const HELD: unique symbol = Symbol('held')
@@ -39,7 +39,7 @@ function isHeld(receipt: unknown): receipt is Held {
 }
 
 export function handOut(row: Row, { queueId, fence, leaseUntil, forget }: Handing): Held {
-  const { claim, lose } = lazyClaim(leaseUntil)
+  const claim = new LazyClaim(leaseUntil)
   const draft: Omit<Delivery, 'receipt'> & { receipt: unknown } = {
     envelope: envelopeOf(row),
     sentAt: asNumber(row.sent_at),
@@ -61,7 +61,7 @@ export function handOut(row: Row, { queueId, fence, leaseUntil, forget }: Handin
     leaseUntil,
     lose() {
       forget(held)
-      lose()
+      claim.lose()
     },
     forget: () => forget(held),
   }
