@@ -95,9 +95,12 @@ test('a start that failed is seen by health, and may be tried again', async () =
   const { app, clock, queue } = await stage({ transport: connector })
   let runs = 0
   app.work(queue, () => void runs++)
-  broken.transport = { subscribe: () => Promise.reject(new Error('connection refused')) }
+  const refused = new Error('connection refused: postgres://me:hidden@db')
+  broken.transport = { subscribe: () => Promise.reject(refused) }
   await assert.rejects(app.start(), /connection refused/)
-  assert.match((await app.health()).reasons.join(), /start failed \(connection refused\)/)
+  const reasons = (await app.health()).reasons.join()
+  assert.match(reasons, /start failed \(connection refused/)
+  assert.doesNotMatch(reasons, /hidden/)
   broken.transport = {}
   await app.start()
   await app.start()

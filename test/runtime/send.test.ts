@@ -275,3 +275,18 @@ test('a batch inside a synchronous transaction is in it when the call returns', 
   db.close()
   await rm(folder, { recursive: true })
 })
+
+test('a batch takes no id, and a header that JavaScript would swallow is refused', async () => {
+  const { app, clock, queue } = await stage()
+  const twice = [{ orderId: 'a' }, { orderId: 'b' }]
+  await assert.rejects(
+    app.sendBatch(queue, twice, { id: 'x' } as object),
+    code('MILLRACE_INVALID_OPTIONS'),
+  )
+  const headers = JSON.parse('{"__proto__":"x"}') as Record<string, string>
+  await assert.rejects(
+    app.send(queue, { orderId: 'a' }, { headers }),
+    code('MILLRACE_INVALID_OPTIONS'),
+  )
+  await closeNow(app, clock)
+})
