@@ -5,6 +5,7 @@ import type { SqliteHandle } from '../sql/executor.ts'
 import { clearError } from '../sql/sqlite-fault.ts'
 import { asNumber, asRow, inTransaction, prepared } from '../sql/sqlite-handle.ts'
 import { BUSY_TIMEOUT_MS, whenFree } from '../sql/sqlite-write.ts'
+import { asyncEffectRefused } from './async-effect.ts'
 import type { InboxKey, InboxOutcome, InboxWork } from './inbox.ts'
 import { storedKey } from './key.ts'
 import {
@@ -93,7 +94,7 @@ function call<Tx, T>(effect: InboxWork<Tx, T>['effect'], tx: Tx): Called<T> {
     const value = effect(tx)
     if (!isPromise(value)) return { ok: true, value }
     value.catch(() => undefined)
-    return { ok: false, error: asyncRefused() }
+    return { ok: false, error: asyncEffectRefused() }
   } catch (error) {
     return { ok: false, error }
   }
@@ -138,12 +139,4 @@ function releaseSavepoint(handle: SqliteHandle): void {
 function undone<E>(handle: SqliteHandle, ended: E): E {
   if (inTransaction(handle)) handle.exec(ROLLBACK)
   return ended
-}
-
-function asyncRefused(): MillraceError {
-  return new MillraceError(
-    'MILLRACE_TX_ASYNC',
-    'the function given to ctx.tx returned a promise; on SQLite it must be synchronous, because whatever else the process ' +
-      'does on this handle meanwhile would run inside the transaction; nothing was committed, do the waiting before ctx.tx',
-  )
 }

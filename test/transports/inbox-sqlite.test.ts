@@ -188,3 +188,33 @@ test('sqlite: queue and effect in one file commit together, and a duplicate does
   db.close()
   await dispose()
 })
+
+test('sqlite: nothing of an asynchronous function given to ctx.tx runs', async () => {
+  const { file, dispose } = await databaseFile()
+  const db = new DatabaseSync(file)
+  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload: z.object({}) })
+  const app = await createMillrace({
+    transport: sqlite({ db }),
+    queues: [orders],
+    inbox: sqliteInbox({ db }),
+    logger: silentLogger,
+  })
+  let called = false
+  const refused = Promise.withResolvers<unknown>()
+  app.work(orders, async (_message, ctx) => {
+    await ctx
+      .tx(async () => {
+        called = true
+      })
+      .catch(refused.resolve)
+  })
+  await app.start()
+  await app.send(orders, {})
+  const error = await refused.promise
+  assert.ok(error instanceof Error && 'code' in error)
+  assert.equal(error.code, 'MILLRACE_TX_ASYNC')
+  assert.equal(called, false)
+  await app.close()
+  db.close()
+  await dispose()
+})
