@@ -4,13 +4,13 @@ import type { Fault, FaultCode } from '../../model/fault.ts'
 import { isId } from '../../model/ids.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asRow, prepared } from '../../sql/sqlite-handle.ts'
-import { headersText } from './row.ts'
+import { insertMany, insertOne } from './insert.ts'
 import {
   ADD_TO_TOTAL,
   HAS_DEAD_LETTER,
   HAS_DEAD_LETTERS,
   HAS_MESSAGE,
-  INSERT_MESSAGE,
+  INSERT_ROWS,
   PRUNE_KEYS,
   RECALL_KEY,
   REMEMBER_KEY,
@@ -47,7 +47,7 @@ export function storeBatch(
   }
   const hasDead = prepared(handle, HAS_DEAD_LETTERS).get(queue.id) !== undefined
   const placing: Placing = { handle, queue, now, hasDead, stored: 0 }
-  const outcomes = batch.map((envelope) => storeOne(placing, envelope))
+  const outcomes = storeAll(placing, batch)
   const { stored } = placing
   if (stored > 0) prepared(handle, ADD_TO_TOTAL).run(stored, queue.id)
   return { outcomes, queueId: queue.id, stored }
@@ -57,6 +57,29 @@ export function storeBatch(
 export function pruneKeys(handle: SqliteHandle, now: number, batch: readonly Envelope[]): void {
   const brought = batch.reduce((sum, envelope) => sum + (envelope.remember?.length ?? 0), 0)
   if (brought > 0) prepared(handle, PRUNE_KEYS).run(now, 2 * brought + 10)
+}
+
+/** By tens where nothing but the id can be in the way, else one by one. */
+function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[] {
+  const outcomes: Sent[] = []
+  for (let at = 0; at < batch.length; ) {
+    const ten = batch.slice(at, at + INSERT_ROWS)
+    const together = isSimple(placing, ten) && insertMany(placing, ten)
+    if (together) placing.stored += ten.length
+    for (const envelope of ten) {
+      const { id } = envelope
+      outcomes.push(together ? { ok: true, id, duplicate: false } : storeOne(placing, envelope))
+    }
+    at += ten.length
+  }
+  return outcomes
+}
+
+function isSimple({ queue, hasDead, stored }: Placing, ten: readonly Envelope[]): boolean {
+  if (hasDead || ten.length < INSERT_ROWS) return false
+  if (queue.maxDepth !== undefined && queue.total + stored + ten.length > queue.maxDepth)
+    return false
+  return ten.every((envelope) => envelope.remember === undefined && refusal(envelope) === undefined)
 }
 
 function storeOne(placing: Placing, envelope: Envelope): Sent {
@@ -70,7 +93,7 @@ function storeOne(placing: Placing, envelope: Envelope): Sent {
   if (queue.maxDepth !== undefined && queue.total + placing.stored >= queue.maxDepth) {
     return isStored(placing, id) ? duplicateOf(id) : refused('full', { retryable: true })
   }
-  if (!insert(placing, envelope)) return duplicateOf(id)
+  if (!insertOne(placing, envelope)) return duplicateOf(id)
   placing.stored += 1
   for (const key of remember) {
     const { kind, key: text, fingerprint = null, windowMs } = key
@@ -78,24 +101,6 @@ function storeOne(placing: Placing, envelope: Envelope): Sent {
     prepared(handle, REMEMBER_KEY).run(queue.id, kind, text, fingerprint, id, expiresAt)
   }
   return { ok: true, id, duplicate: false }
-}
-
-function insert({ handle, queue, now }: Placing, envelope: Envelope): boolean {
-  const { id, priority, delayMs = 0, readyAt = now + delayMs } = envelope
-  const scheduled = readyAt > now
-  const { changes } = prepared(handle, INSERT_MESSAGE).run(
-    queue.id,
-    id,
-    scheduled ? 1 : 0,
-    priority,
-    scheduled ? readyAt : now,
-    now,
-    envelope.idempotencyKey ?? null,
-    envelope.orderingKey ?? null,
-    headersText(envelope.headers),
-    envelope.body,
-  )
-  return Number(changes) > 0
 }
 
 function recall(placing: Placing, id: string, keys: readonly RememberedKey[]): Sent | undefined {

@@ -9,11 +9,19 @@ export const SET_PAUSED = 'UPDATE millrace_queue SET paused = ? WHERE id = ?'
 export const NEXT_FENCE =
   'UPDATE millrace_queue SET fence = fence + 1 WHERE id = ? AND paused = 0 RETURNING fence'
 
-export const INSERT_MESSAGE = `
+const insertMessages = (rows: number): string => `
 INSERT INTO millrace_message
   (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES ${new Array(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}
 ON CONFLICT (queue_id, id) DO NOTHING`
+/** Rows of one \`INSERT_MESSAGES\`; more gain nothing (measured: 3.7 µs a row alone, 2.7 µs by tens). */
+export const INSERT_ROWS = 10
+export const INSERT_MESSAGE: string = insertMessages(1)
+export const INSERT_MESSAGES: string = insertMessages(INSERT_ROWS)
+/** Takes back the newest rows; within one write transaction nobody else has added any. */
+export const REMOVE_NEWEST = `
+DELETE FROM millrace_message
+WHERE seq > (SELECT max(seq) FROM millrace_message) - ?`
 export const HAS_MESSAGE = 'SELECT 1 AS found FROM millrace_message WHERE queue_id = ? AND id = ?'
 export const HAS_DEAD_LETTERS =
   'SELECT 1 AS found FROM millrace_dead_letter WHERE queue_id = ? LIMIT 1'
