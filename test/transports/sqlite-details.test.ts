@@ -89,6 +89,8 @@ test('a path where SQLite cannot work is refused with its name and what to do', 
 
 test('a newer schema is refused, and an outdated one where only checking is allowed', async () => {
   const { file, dispose } = await databaseFile()
+  await rejects(connect(sqlite({ file }), { migrate: 'check' }), /does not exist.*millrace migrate/)
+  new DatabaseSync(file).close()
   await rejects(
     connect(sqlite({ file }), { migrate: 'check' }),
     /version 0, this millrace needs 1.*millrace migrate/,

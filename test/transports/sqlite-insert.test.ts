@@ -10,7 +10,8 @@ const { signal } = new AbortController()
 
 // Rows go in by tens; an id that is there already must cost neither its neighbours nor their order.
 test('a batch with known ids anywhere stores exactly the others, in order', async () => {
-  const transport = await sqlite({ file: databaseFile() }).connect({
+  const { file, dispose } = await databaseFile()
+  const transport = await sqlite({ file }).connect({
     signal,
     clock: virtualClock(),
     random: Math.random,
@@ -61,4 +62,5 @@ test('a batch with known ids anywhere stores exactly the others, in order', asyn
     { numRuns: 60 },
   )
   await transport.close()
+  await dispose()
 })
