@@ -30,27 +30,33 @@ const BODY_MAX_BYTES = 65_536
 const EXCERPT_BYTES = 1_024
 
 /**
- * One request and its response. Once a 2xx is there the receiver has taken the message: a body that is cut or never
- * ends changes nothing.
+ * One request and its response. Once a status is there the receiver has answered: a body that is cut or never ends
+ * changes nothing.
  */
 export function exchange(options: Exchange): Promise<Reply> {
   const { url, method, headers, body, agent, lookup, signal } = options
   signal.throwIfAborted()
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest
   return new Promise<Reply>((resolve, reject) => {
-    let taken: Reply | undefined
+    let answered: Reply | undefined
     const req: ClientRequest = send(url, { method, headers, agent, lookup })
     const abort = (): void => {
-      if (taken) resolve(taken)
-      req.destroy(signal.reason)
+      if (answered) resolve(answered)
+      else reject(signal.reason)
+      req.destroy()
     }
     signal.addEventListener('abort', abort, { once: true })
     req.once('close', () => signal.removeEventListener('abort', abort))
-    req.on('error', (error) => reject(signal.aborted ? signal.reason : error))
+    req.on('error', reject)
     req.once('response', (res) => {
       const reply = { status: res.statusCode ?? 0, headers: res.headers, excerpt: '' }
-      if (reply.status >= 200 && reply.status < 300) taken = reply
+      answered = reply
       readExcerpt(res, (excerpt) => resolve({ ...reply, excerpt }))
+    })
+    // A receiver that changes the protocol has answered; Node tells no `response` then, nor anything else.
+    req.once('upgrade', (res, socket) => {
+      socket.destroy()
+      resolve({ status: res.statusCode ?? 0, headers: res.headers, excerpt: '' })
     })
     req.end(body)
   })

@@ -54,7 +54,7 @@ export function refusalOfError(error: unknown, logger: Logger): Refusal {
 
 function senderRefusal(status: number, code: string, error: unknown): Refusal {
   const issues = read(error, 'issues')
-  const index = readInteger(error, 'index')
+  const index = readInteger(error, 'index') ?? readInteger(read(error, 'fields'), 'index')
   const retryAfterMs = readInteger(error, 'retryAfterMs') ?? 0
   return {
     status,

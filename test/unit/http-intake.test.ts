@@ -187,6 +187,7 @@ test('a batch with one delay is stored whole or not at all', async (t) => {
     messages: [{ payload: { n: 3 } }, { payload: { n: 2 }, idempotencyKey: 'a' }],
   })
   assert.equal(bad.status, 409)
+  assert.equal(bad.body.error.index, 1)
   assert.equal((await app.admin.stats('events')).depth, 2)
 })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, LookupFunction } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { hasCode, type Message } from 'millrace'
+import { hasCode, type Message, ThrottledError } from 'millrace'
 import { HttpStatusError, type HttpTargetOptions, httpTarget } from 'millrace/http'
 import { classifyError } from '../../src/model/classify-error.ts'
 
@@ -202,6 +202,28 @@ test('a slow receiver ends at the timeout, and the connection is given up', asyn
 test('a receiver that took the message and never ends its answer has taken the message', async (t) => {
   const { url } = await receiver(t, (res) => void res.writeHead(200).write('on and on'))
   assert.equal(await outcome(t, url, { timeoutMs: 50 }), 'ok')
+})
+
+test('a wait that was asked for counts, though the answer never ends', async (t) => {
+  const { url } = await receiver(t, (res) => {
+    res.writeHead(429, { 'retry-after': '7' }).write('later')
+  })
+  await assert.rejects(
+    run(t, url, { timeoutMs: 200 }),
+    (error: unknown) => error instanceof ThrottledError && error.retryAfterMs === 7_000,
+  )
+})
+
+test('a receiver that changes the protocol has answered, and failed', async (t) => {
+  const { url, server } = await receiver(t, () => undefined)
+  server.on('upgrade', (_req, socket) => socket.destroy())
+  server.removeAllListeners('request')
+  server.on('request', (req: IncomingMessage) => {
+    req.socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+    )
+  })
+  await assert.rejects(run(t, url), (error: unknown) => hasCode(error, 'MILLRACE_TRANSIENT'))
 })
 
 test("the run's signal ends the request, with its own reason", async (t) => {
