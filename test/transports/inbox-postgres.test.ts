@@ -25,10 +25,11 @@ const key = { queue: 'orders', key: 'a' }
 const LEASE_MS = 10_000
 
 for (const { name, open } of postgresInboxClients().filter(({ server }) => !server.pooled)) {
-  test(`${name}: a worker that is stopped in its effect blocks nobody for longer than its lease`, async () => {
+  test(`${name}: a worker that is stopped in its effect blocks nobody for longer than its lease`, async (t) => {
     const subject = await open()
     const inbox = await subject.connect()
     const child = stoppable(subject, 700)
+    t.after(child.kill)
     await child.says('inside')
     // The second run needs a lock that the stopped one holds, and the same key.
     const outcome = await inbox.run(key, {
@@ -187,6 +188,8 @@ interface Stoppable {
   readonly heard: readonly string[]
   says(line: string): Promise<void>
   resume(): void
+  /** Also while it is stopped. */
+  readonly kill: () => void
 }
 
 function stoppable({ url, schema }: PostgresInboxSubject, leaseMs: number): Stoppable {
@@ -206,5 +209,6 @@ function stoppable({ url, schema }: PostgresInboxSubject, leaseMs: number): Stop
       if (line === 'failed') await exited
     },
     resume: () => void child.kill('SIGCONT'),
+    kill: () => void child.kill('SIGKILL'),
   }
 }
