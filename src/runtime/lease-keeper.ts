@@ -31,7 +31,7 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { subscription, clock, leaseMs } = options
   const held = new Map<Delivery, Held>()
   let failingSince: number | undefined
-  let renewing = false
+  let renewingSince: number | undefined
   let closed = false
   let cancel: Cancel | undefined
 
@@ -55,9 +55,11 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   }
 
   const renewAll = async (batch: readonly Delivery[]): Promise<void> => {
-    if (batch.length === 0 || subscription.renew === undefined || renewing) return
-    renewing = true
     const startedAt = clock.now()
+    // One at a time; but one that hangs for a whole lease must not be the last one.
+    const busy = renewingSince !== undefined && startedAt - renewingSince < leaseMs
+    if (batch.length === 0 || subscription.renew === undefined || busy) return
+    renewingSince = startedAt
     try {
       note(batch, await subscription.renew(batch, leaseMs), startedAt)
       failingSince = undefined
@@ -65,7 +67,7 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       failingSince ??= startedAt
       if (!closed) options.onError(error)
     } finally {
-      renewing = false
+      if (renewingSince === startedAt) renewingSince = undefined
     }
   }
 
@@ -74,6 +76,7 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     for (const [delivery, entry] of held) {
       if (clock.now() - entry.renewedAt >= leaseMs) lose(delivery)
     }
+    if (held.size === 0) failingSince = undefined
     void renewAll([...held.keys()])
     arm()
   }

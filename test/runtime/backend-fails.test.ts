@@ -111,6 +111,44 @@ test('a start that failed is seen by health, and may be tried again', async () =
   await closeNow(app, clock)
 })
 
+test('renewals that failed are forgotten once nothing is left to renew', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => new Promise<void>((resolve) => clock.after(12_000, resolve)))
+  broken.subscription = { renew: () => Promise.reject(new Error('connection reset')) }
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(11_000)
+  assert.match((await app.health()).reasons.join(), /leases cannot be renewed/)
+  broken.subscription = {}
+  await clock.advance(11_000)
+  assert.deepEqual(await app.health(), { ok: true, reasons: [] })
+  await closeNow(app, clock)
+})
+
+test('a renewal that never answers is not the last one', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({
+    transport: connector,
+    queue: { handlerTimeoutMs: 600_000 },
+  })
+  const ends: boolean[] = []
+  app.work(queue, async (_message, ctx) => {
+    await new Promise<void>((resolve) => clock.after(100_000, resolve))
+    ends.push(ctx.signal.aborted)
+  })
+  broken.subscription = { renew: hang }
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(35_000)
+  broken.subscription = {}
+  await app.send(queue, { orderId: 'b' })
+  await clock.advance(300_000)
+  assert.equal(ends.at(-1), false)
+  assert.equal((await app.admin.stats(queue)).depth, 0)
+  await closeNow(app, clock)
+})
+
 test('an ack that fails three times and then works is one run', async () => {
   const { connector, broken } = breakable()
   const { app, clock, queue } = await stage({ transport: connector })
