@@ -11,9 +11,9 @@ const traceHeaders: readonly (readonly [string, RegExp])[] = [
 ]
 
 export const IDEMPOTENCY_HEADER = 'idempotency-key'
-export const DEDUPE_HEADER = 'millrace-dedupe-key'
-export const DELAY_HEADER = 'millrace-delay-ms'
-export const PRIORITY_HEADER = 'millrace-priority'
+const DEDUPE_HEADER = 'millrace-dedupe-key'
+const DELAY_HEADER = 'millrace-delay-ms'
+const PRIORITY_HEADER = 'millrace-priority'
 
 /** @throws RequestRefused 400 */
 export function sendOptionsOf(headers: IncomingHttpHeaders): SendOptions {

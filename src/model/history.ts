@@ -31,7 +31,7 @@ export interface AttemptHistory {
   readonly redrives: number
 }
 
-export const RECORDS_KEPT = 20
+const RECORDS_KEPT = 20
 
 export const freshHistory: AttemptHistory = {
   counted: 0,
@@ -42,7 +42,7 @@ export const freshHistory: AttemptHistory = {
 }
 
 /** Appends a record and keeps the first and the last `RECORDS_KEPT`. */
-export function appendRecord(
+function appendRecord(
   records: readonly AttemptRecord[],
   record: AttemptRecord,
 ): readonly AttemptRecord[] {
@@ -68,13 +68,12 @@ export function afterRelease(
 }
 
 /** The record that a store writes when it takes a message back from a holder that vanished. */
-export function crashRecord(at: number): AttemptRecord {
+function crashRecord(at: number): AttemptRecord {
   return { at, errorClass: 'crashed', code: CRASH_CODE, message: CRASH_MESSAGE }
 }
 
 export const CRASH_CODE = 'MILLRACE_WORKER_LOST'
-export const CRASH_MESSAGE =
-  'The worker vanished with this message in its hands (its lease ran out).'
+const CRASH_MESSAGE = 'The worker vanished with this message in its hands (its lease ran out).'
 
 /** The history after the holder vanished: one counted attempt of class crashed. */
 export function afterCrash(history: AttemptHistory, at: number): AttemptHistory {

@@ -43,7 +43,7 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
 }
 
 /** Epoch ms of an HTTP date in one of its three forms, or undefined. `now` places two-digit years. */
-export function parseHttpDate(text: string, now: number): number | undefined {
+function parseHttpDate(text: string, now: number): number | undefined {
   for (const form of FORMS) {
     const parts = form.exec(text)?.groups
     if (parts) return fromParts(parts, now)

@@ -27,7 +27,7 @@ const DAY_MS = 86_400_000
 export const THROTTLE_LIMIT_MS: number = DAY_MS
 
 /** A message that killed this many workers is not given to another one. */
-export const CRASH_LIMIT = 3
+const CRASH_LIMIT = 3
 
 const JITTER = 0.1
 

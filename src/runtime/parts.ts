@@ -89,7 +89,7 @@ function specOf(queue: AnyQueue): { name: string; owner: string; maxDepth: numbe
  * The longest time that a duplicate can be late: every retry at its longest, every run at its longest, a day of
  * throttling, and the time in which dead letters are redriven.
  */
-export function neededInboxTtlMs(resolved: ResolvedOptions): number {
+function neededInboxTtlMs(resolved: ResolvedOptions): number {
   const horizons = resolved.queues.map(
     (queue) =>
       retryHorizonMs(queue.retry) +

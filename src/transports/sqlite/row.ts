@@ -10,8 +10,8 @@ import {
 import type { Row } from '../../sql/executor.ts'
 import { asNumber } from '../../sql/sqlite-handle.ts'
 
-export const NO_HEADERS = '{}'
-export const NO_RECORDS = '[]'
+const NO_HEADERS = '{}'
+const NO_RECORDS = '[]'
 const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
 /** Empty headers are by far the most common and cost nothing here. */
