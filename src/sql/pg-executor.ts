@@ -1,4 +1,6 @@
+import { read } from '../model/probe.ts'
 import type { PgExecutor, Row, TransactionAdapter } from './executor.ts'
+import { forgetSession, statementName } from './pg-prepared.ts'
 import { plainRows, plainTypes } from './pg-rows.ts'
 import {
   isPgClient,
@@ -22,20 +24,28 @@ export function clientExecutor(client: PgClientLike): PgExecutor {
   return { execute: (sql, params) => queryClient(client, sql, params) }
 }
 
-/** No name, so that no prepared statement is left on a connection that a pooler hands to others. */
+const NO_SUCH_STATEMENT = '26000'
+
 export async function queryClient(
   client: PgClientLike,
   sql: string,
   params: readonly unknown[],
 ): Promise<readonly Row[]> {
-  const { rows } = await client.query({ text: sql, values: [...params], types: plainTypes })
-  return rows as readonly Row[]
+  const name = statementName(client, sql)
+  const named = name === undefined ? {} : { name }
+  try {
+    const query = { ...named, text: sql, values: [...params], types: plainTypes }
+    const { rows } = await client.query(query)
+    return rows as readonly Row[]
+  } catch (error) {
+    if (read(error, 'code') === NO_SUCH_STATEMENT) forgetSession(client)
+    throw error
+  }
 }
 
-export function postgresJsExecutor(tx: PostgresJsTransaction): PgExecutor {
-  return {
-    execute: async (sql, params) => plainRows(await tx.unsafe(sql, params, { prepare: false })),
-  }
+/** @param prepare only where the user's own `sql` prepares its statements too: behind some poolers it must not */
+export function postgresJsExecutor(tx: PostgresJsTransaction, prepare = false): PgExecutor {
+  return { execute: async (sql, params) => plainRows(await tx.unsafe(sql, params, { prepare })) }
 }
 
 function adapterExecutor(adapter: TransactionAdapter): PgExecutor {

@@ -5,6 +5,7 @@ import { beforeStatement, pgFault } from './pg-fault.ts'
 import { CALL_TIMEOUT_MS, closedError, limited } from './pg-limit.ts'
 import { nodePostgresListen } from './pg-listen-node.ts'
 import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
+import { learnSession } from './pg-prepared.ts'
 import type { PgClientLike, PgPoolLike } from './pg-shapes.ts'
 
 const CONNECTIONS_MAX = 10
@@ -74,6 +75,7 @@ export function nodePostgresPool(pool: PgPoolLike, options: PgPoolOptions): PgPo
         ended: closing.signal,
       })
       const borrowed = borrowedClient(client, inUse)
+      await learn(borrowed, { clock, timeoutMs, ended: closing.signal })
       if (signal?.aborted) {
         borrowed.release()
         signal.throwIfAborted()
@@ -118,6 +120,19 @@ export function nodePostgresPool(pool: PgPoolLike, options: PgPoolOptions): PgPo
       closing.abort(closedError())
       for (const borrowed of [...inUse]) borrowed.drop()
     },
+  }
+}
+
+/** Whether this connection may keep prepared statements; asked once in its life. */
+async function learn(
+  borrowed: Borrowed,
+  limits: { clock: PgPoolOptions['clock']; timeoutMs: number; ended: AbortSignal },
+): Promise<void> {
+  try {
+    await limited(learnSession(borrowed.client), { ...limits, abandon: borrowed.drop })
+  } catch (error) {
+    borrowed.drop()
+    throw error
   }
 }
 

@@ -13,7 +13,8 @@ const ISOLATION = 'isolation level read committed read write'
 export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgPool {
   const { clock, timeoutMs: defaultMs = CALL_TIMEOUT_MS } = options
   const closing = new AbortController()
-  const plain = postgresJsExecutor(sql as unknown as PostgresJsTransaction)
+  const prepare = sql.options?.prepare === true
+  const plain = postgresJsExecutor(sql as unknown as PostgresJsTransaction, prepare)
 
   const check = ({ signal }: PgCallOptions): void => {
     try {
@@ -35,7 +36,7 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
       check(call)
       let value: { readonly of: T } | undefined
       await sql.begin(ISOLATION, async (tx: PostgresJsTransaction) => {
-        const inner = postgresJsExecutor(tx)
+        const inner = postgresJsExecutor(tx, prepare)
         const execute = (text: string, params: readonly unknown[]) =>
           within(inner.execute(text, params), call.timeoutMs)
         value = { of: await run({ execute }, tx) }

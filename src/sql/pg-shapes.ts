@@ -2,11 +2,14 @@
 export interface PgClientLike {
   query(config: PgQueryConfig): Promise<PgResult>
   release?(destroy?: boolean): void
+  /** As the server told it when the connection began. */
+  readonly processID?: unknown
   on(event: string, listener: (value: unknown) => void): unknown
   removeListener(event: string, listener: (value: unknown) => void): unknown
 }
 
 export interface PgQueryConfig {
+  readonly name?: string
   readonly text: string
   readonly values?: unknown[]
   readonly types?: unknown
@@ -25,6 +28,7 @@ export interface PgPoolLike {
 
 /** A postgres.js `sql`. */
 export interface PostgresJsLike {
+  readonly options?: { readonly prepare?: unknown }
   unsafe(query: string, parameters?: never[], options?: { prepare?: boolean }): PromiseLike<unknown>
   begin(options: string, run: (tx: PostgresJsTransaction) => Promise<void>): Promise<unknown>
   listen(
