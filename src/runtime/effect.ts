@@ -28,7 +28,9 @@ export interface Effect<Tx> {
   /** True in code that the transaction of this run left behind: what it sends could not commit with it any more. */
   isOver(): boolean
   /** A send from inside the open transaction: it must be done before the commit. */
-  join(send: (tx: unknown) => MaybePromise<SendResult>): MaybePromise<SendResult> | undefined
+  join(send: (tx: unknown) => MaybePromise<SendResult>): MaybePromise<SendResult>
+  /** True in code that the open transaction of this run called. */
+  isInside(): boolean
 }
 
 export interface EffectOptions<Tx> {
@@ -87,9 +89,10 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
       const open = inside.getStore()
       return open?.owner === owner && open.closed
     },
+    isInside: () => inside.getStore()?.owner === owner,
     join: (send) => {
       const open = inside.getStore()
-      if (open?.owner !== owner) return undefined
+      if (open?.owner !== owner) throw new Error('not inside the transaction of this run')
       try {
         const sent = send(open.tx)
         if (isPromise(sent)) {

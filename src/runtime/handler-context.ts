@@ -1,5 +1,6 @@
 import { MillraceError } from '../model/errors.ts'
 import type { LogFields, Logger } from '../model/logger.ts'
+import { type MaybePromise, promised } from '../model/maybe-promise.ts'
 import type { HandlerContext } from './message.ts'
 import type { AnyQueue } from './queue.ts'
 import type { Run } from './run.ts'
@@ -28,10 +29,10 @@ class Context<Tx> implements HandlerContext<Tx> {
     return this.#log
   }
 
-  readonly tx: HandlerContext<Tx>['tx'] = async (work) => {
-    if (this.#run.over) refuse(this.#run, 'ctx.tx', 'the attempt')
-    return this.#run.effect.run(work)
-  }
+  readonly tx: HandlerContext<Tx>['tx'] = (work) =>
+    this.#run.over
+      ? refused(() => refuse(this.#run, 'ctx.tx', 'the attempt'))
+      : this.#run.looseEnds.follow(this.#run.effect.run(work), { decides: true })
 
   readonly send: HandlerContext<Tx>['send'] = (queue, payload, options) =>
     send(this.#run, queue, payload, options)
@@ -43,21 +44,22 @@ function send<Tx>(
   payload: unknown,
   options: SendOptions | undefined,
 ): Promise<SendResult> {
-  try {
-    if (run.over) refuse(run, 'ctx.send', 'the attempt')
-    if (run.effect.isOver()) refuse(run, 'ctx.send', 'the ctx.tx around it')
-    const sender = run.deps.senderOf(queue)
-    const own = options?.tx !== undefined
-    const joined = own
-      ? undefined
-      : run.effect.join((tx) => sender.sendNow(payload, { ...options, tx }))
-    return Promise.resolve(joined ?? sender.sendNow(payload, options))
-  } catch (error) {
-    const rejected = Promise.reject(error)
-    // Inside a synchronous transaction nobody can await it; the transaction itself fails with this error.
-    rejected.catch(() => undefined)
-    return rejected
+  if (run.over) return refused(() => refuse(run, 'ctx.send', 'the attempt'))
+  if (run.effect.isOver()) return refused(() => refuse(run, 'ctx.send', 'the ctx.tx around it'))
+  const deliver = (tx?: unknown): MaybePromise<SendResult> =>
+    run.deps.senderOf(queue).sendNow(payload, tx === undefined ? options : { ...options, tx })
+  if (options?.tx === undefined && run.effect.isInside()) {
+    // Nobody may be able to await it in there; the transaction itself fails with its error.
+    return refused(() => run.effect.join(deliver))
   }
+  return run.looseEnds.follow(promised(deliver), { decides: false })
+}
+
+/** A rejection that others see too: one that nobody looks at must not end the process. */
+function refused<T>(act: () => MaybePromise<T>): Promise<T> {
+  const promise = promised(act)
+  promise.catch(() => undefined)
+  return promise
 }
 
 function refuse<Tx>(run: Run<Tx>, what: string, when: string): never {

@@ -4,6 +4,7 @@ import { MillraceError } from '../model/errors.ts'
 import { LazyAbort } from '../model/lazy-abort.ts'
 import { type Effect, type EffectState, effect } from './effect.ts'
 import { handlerContext } from './handler-context.ts'
+import { type LooseEnds, looseEnds } from './loose-ends.ts'
 import type { Message } from './message.ts'
 import { endOfAborted, forbiddenError, HandlerTimeout, LeaseLost } from './run-errors.ts'
 import { GRACE_MS, leaseMsOf, type WorkerDeps } from './worker-deps.ts'
@@ -33,6 +34,7 @@ export class Run<Tx = unknown> {
   #timer: Cancel
   #finish: (end: RunEnd) => void = () => undefined
   #effect: Effect<Tx> | undefined
+  #looseEnds: LooseEnds | undefined
 
   /** Starts the handler: it is called at once, in the async context of the caller. */
   constructor(deps: WorkerDeps<Tx>, delivery: Delivery, message: Message<unknown>) {
@@ -70,6 +72,11 @@ export class Run<Tx = unknown> {
     return this.#effect?.state ?? 'unused'
   }
 
+  get looseEnds(): LooseEnds {
+    this.#looseEnds ??= looseEnds()
+    return this.#looseEnds
+  }
+
   /** The claim is gone: the handler is told, its outcome no longer counts. */
   readonly lose = (): void => {
     if (this.#over || this.abort.reason instanceof LeaseLost) return
@@ -100,7 +107,21 @@ export class Run<Tx = unknown> {
     } catch (error) {
       outcome = { kind: 'failed', error }
     }
+    if (this.#looseEnds !== undefined) outcome = await this.#tie(this.#looseEnds, outcome)
     this.#end(this.abort.aborted ? endOfAborted(outcome, this.abort.reason) : outcome)
+  }
+
+  /** What the handler left behind is its own: a message must not be acked though its effect was not committed. */
+  async #tie(ends: LooseEnds, outcome: RunEnd): Promise<RunEnd> {
+    const failure = await ends.tied()
+    if (failure === undefined) return outcome
+    if (this.#over) {
+      this.deps.logger.error(
+        `queue "${this.deps.queue.name}": what the handler of message ${this.message.id} had not awaited failed after the attempt had ended`,
+        { ...this.names, cause: failure.error },
+      )
+    }
+    return outcome.kind === 'succeeded' ? { kind: 'failed', error: failure.error } : outcome
   }
 
   #end(outcome: RunEnd): void {
