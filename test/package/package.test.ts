@@ -33,7 +33,7 @@ test('The packed package has every file that package.json points at, and nothing
   for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md']) {
     assert.ok(project.files.includes(name), name)
   }
-  const ours = /^(test|bench|scripts|examples|docs|\.)|\.tsbuildinfo$/
+  const ours = /^(test|bench|scripts|examples|\.)|\.tsbuildinfo$/
   assert.deepEqual(
     project.files.filter((file) => ours.test(file)),
     [],
