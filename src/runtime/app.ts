@@ -7,7 +7,11 @@ import type { BatchSendOptions } from './sender.ts'
 /** Queues, workers and their administration over one transport. Made by `createMillrace`. */
 export interface App<Tx = unknown> {
   readonly queues: readonly AnyQueue[]
-  /** Stores one message; resolves when the backend confirmed it. Works before `start`. */
+  /**
+   * Stores one message; resolves when the backend confirmed it. Works before `start`. With a SQLite handle as `tx` it has
+   * happened when the call returns.
+   * @throws at once, instead of rejecting: MILLRACE_TX_ASYNC, for an asynchronous schema and a SQLite handle as `tx`
+   */
   send<In, Out>(
     queue: QueueDefinition<In, Out>,
     payload: NoInfer<In>,

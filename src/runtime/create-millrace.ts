@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
-import { MillraceError } from '../model/errors.ts'
-import { promised } from '../model/maybe-promise.ts'
+import { hasCode, MillraceError } from '../model/errors.ts'
+import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { admission } from './admission.ts'
 import type { App, QueueCounters } from './app.ts'
@@ -78,9 +78,9 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
 
   return {
     queues: resolved.queues,
-    send: (queue, payload, send) => promised(() => find(queue).sender.sendNow(payload, send)),
+    send: (queue, payload, send) => answered(() => find(queue).sender.sendNow(payload, send)),
     sendBatch: (queue, payloads, send) =>
-      promised(() => find(queue).sender.sendBatch(payloads, send)),
+      answered(() => find(queue).sender.sendBatch(payloads, send)),
     work,
     start: life.start,
     close: life.close,
@@ -88,6 +88,16 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
       healthOf({ parts, workers, life, clock: resolved.clock, queue: resolved.queues[0] }),
     admin,
     counters: () => countersOf(lanes),
+  }
+}
+
+/** Errors are rejections; but for the one that must be there before the caller's COMMIT, which is its next statement. */
+function answered<T>(run: () => MaybePromise<T>): Promise<T> {
+  try {
+    return Promise.resolve(run())
+  } catch (error) {
+    if (hasCode(error, 'MILLRACE_TX_ASYNC')) throw error
+    return Promise.reject(error)
   }
 }
 

@@ -63,7 +63,8 @@ export function sender(options: SenderOptions): Sender {
 
   const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
     throwIfEnded(closed, send?.signal)
-    return chain(prepare(queue, payload, send, options.prepare), (envelope) =>
+    const prepared = inTime(prepare(queue, payload, send, options.prepare), queue, send?.tx)
+    return chain(prepared, (envelope) =>
       chain(admit(1, send?.tx), () => {
         const sent =
           send?.tx === undefined
@@ -81,7 +82,8 @@ export function sender(options: SenderOptions): Sender {
     throwIfEnded(closed, send?.signal)
     checkBatch(payloads, options)
     if (payloads.length === 0) return []
-    return chain(prepareBatch(payloads, send, options), (envelopes) =>
+    const prepared = inTime(prepareBatch(payloads, send, options), queue, send?.tx)
+    return chain(prepared, (envelopes) =>
       chain(admit(envelopes.length, send?.tx), () => {
         const sent =
           send?.tx === undefined
@@ -122,6 +124,18 @@ function orAborted<T>(send: () => Promise<T>, signal: AbortSignal | undefined): 
     signal.addEventListener('abort', abort, { once: true })
     sent.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
+}
+
+/** What an asynchronous schema lets through would come after the COMMIT of a synchronous transaction. */
+function inTime<T>(prepared: MaybePromise<T>, queue: AnyQueue, tx: unknown): MaybePromise<T> {
+  if (tx === undefined || !isPromise(prepared) || !isSqliteHandle(tx)) return prepared
+  prepared.catch(() => undefined)
+  throw new MillraceError(
+    'MILLRACE_TX_ASYNC',
+    `the schema of queue "${queue.name}" is asynchronous, so a message cannot be sent to it inside a SQLite transaction, ` +
+      'which may commit before the schema has answered; nothing was sent, make the schema synchronous or send outside',
+    { fields: { queue: queue.name } },
+  )
 }
 
 function checkBatch(payloads: unknown, options: SenderOptions): void {
