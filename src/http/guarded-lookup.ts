@@ -1,23 +1,27 @@
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { MillraceError, OptionsError } from '../model/errors.ts'
+import { MillraceError } from '../model/errors.ts'
+import { type Problems, show } from '../model/problems.ts'
 import { allowList, isPublicAddress } from './address.ts'
 
 /** Decides about one address at the moment of connecting. */
 export type AddressGuard = (address: string) => boolean
 
-/** @throws MILLRACE_INVALID_OPTIONS */
-export function addressGuard(allowPrivate: boolean | readonly string[]): AddressGuard {
+export function addressGuard(allowPrivate: unknown, found: Problems): AddressGuard {
   if (allowPrivate === true) return () => true
   if (allowPrivate === false) return isPublicAddress
-  const listed = allowList(allowPrivate)
-  if (!listed) {
-    throw new OptionsError('httpTarget', [
-      `allowPrivateAddresses: expected true, false, or addresses and subnets such as "10.0.0.0/8", got ${JSON.stringify(allowPrivate).slice(0, 200)}`,
-    ])
-  }
-  return (address) => isPublicAddress(address) || listed(address)
+  const listed = isTexts(allowPrivate) ? allowList(allowPrivate) : undefined
+  if (listed) return (address) => isPublicAddress(address) || listed(address)
+  const got = JSON.stringify(allowPrivate)?.slice(0, 200) ?? show(allowPrivate)
+  found.add(
+    `allowPrivateAddresses: expected true, false, or addresses and subnets such as "10.0.0.0/8", got ${got}`,
+  )
+  return isPublicAddress
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
 
 /**

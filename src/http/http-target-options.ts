@@ -1,10 +1,14 @@
+import { validateHeaderName, validateHeaderValue } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { type Clock, systemClock } from '../model/clock.ts'
-import { OptionsError } from '../model/errors.ts'
+import { messageOfError } from '../model/describe-error.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import { type Problems, problems, show } from '../model/problems.ts'
 import type { Message } from '../runtime/message.ts'
 import { type AddressGuard, addressGuard, guardedLookup } from './guarded-lookup.ts'
-import { secretBytes } from './sign-webhook.ts'
+import { checkFunctions } from './intake-options.ts'
+import { secretProblem } from './sign-webhook.ts'
+import { targetUrl } from './target-request.ts'
 
 export interface HttpTargetOptions<Payload> {
   /** Default POST. */
@@ -50,31 +54,117 @@ export interface ResolvedTarget<Payload> {
   readonly clock: Clock
 }
 
-/** @throws MILLRACE_INVALID_OPTIONS */
+const METHODS: readonly string[] = ['POST', 'PUT', 'PATCH', 'DELETE']
+const REDIRECTS: readonly string[] = ['refuse', 'follow']
+const KEYS: readonly (keyof HttpTargetOptions<unknown>)[] = [
+  'method',
+  'headers',
+  'body',
+  'timeoutMs',
+  'secret',
+  'allowPrivateAddresses',
+  'redirects',
+  'maxSockets',
+  'lookup',
+  'clock',
+]
+
+/** @throws MILLRACE_INVALID_OPTIONS with every problem at once. */
 export function resolveTarget<Payload>(
   url: TargetUrl<Payload>,
   options: HttpTargetOptions<Payload>,
 ): ResolvedTarget<Payload> {
-  const secrets = typeof options.secret === 'string' ? [options.secret] : (options.secret ?? [])
-  for (const secret of secrets) secretBytes(secret)
-  const isAllowed = addressGuard(options.allowPrivateAddresses ?? false)
-  const { headers = {} } = options
+  const found = problems('httpTarget')
+  if (typeof url !== 'function') checkUrl(url, found)
+  found.knownKeys(options, KEYS)
+  const { method = 'POST', headers = {}, redirects = 'refuse', body, lookup } = options
+  oneOf('method', method, METHODS, found)
+  oneOf('redirects', redirects, REDIRECTS, found)
+  if (typeof headers !== 'function') checkHeaders(headers, found)
+  found.optionalFunction('body', body)
+  found.optionalFunction('lookup', lookup)
+  checkFunctions('clock', options.clock, ['now', 'after'], found)
+  const number = (name: 'timeoutMs' | 'maxSockets', max: number, by: number): number =>
+    found.number(name, options[name], { min: 1, max, default: by })
+  const timeoutMs = number('timeoutMs', 43_200_000, 15_000)
+  const maxSockets = number('maxSockets', 10_000, 100)
+  const secrets = secretsOf(options, found)
+  const isAllowed = addressGuard(options.allowPrivateAddresses ?? false, found)
+  found.throwIfAny()
   return {
-    method: options.method ?? 'POST',
+    method,
     urlOf: typeof url === 'function' ? url : () => url,
     headersOf: typeof headers === 'function' ? headers : () => headers,
-    bodyOf: options.body ?? ((message) => message.payload),
-    timeoutMs: within('timeoutMs', options.timeoutMs ?? 15_000, 43_200_000),
+    bodyOf: body ?? ((message) => message.payload),
+    timeoutMs,
     secrets,
     isAllowed,
-    lookup: guardedLookup(isAllowed, options.lookup),
-    redirects: options.redirects ?? 'refuse',
-    maxSockets: within('maxSockets', options.maxSockets ?? 100, 10_000),
+    lookup: guardedLookup(isAllowed, lookup),
+    redirects,
+    maxSockets,
     clock: options.clock ?? systemClock({ unref: true }),
   }
 }
 
-function within(name: string, n: number, max: number): number {
-  if (Number.isInteger(n) && n >= 1 && n <= max) return n
-  throw new OptionsError('httpTarget', [`${name}: expected an integer from 1 to ${max}, got ${n}`])
+function checkUrl(url: unknown, found: Problems): void {
+  if (typeof url !== 'string' && !(url instanceof URL)) {
+    found.add(`url: expected an address or a function of the message, got ${show(url)}`)
+    return
+  }
+  try {
+    targetUrl(url)
+  } catch (error) {
+    found.add(`url: ${messageOfError(error)}`)
+  }
+}
+
+function oneOf(name: string, value: unknown, known: readonly string[], found: Problems): void {
+  if (known.some((one) => one === value)) return
+  found.add(`${name}: expected ${known.join(', ')}, got ${show(value)}`)
+}
+
+/** Values may be secrets, so that only names are shown. */
+function checkHeaders(headers: unknown, found: Problems): void {
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+    found.add(`headers: expected an object or a function of the message, got ${show(headers)}`)
+    return
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    if (!passes(() => validateHeaderName(name)))
+      found.add(`headers has ${show(name)}, which HTTP does not allow as a name`)
+    else if (typeof value !== 'string')
+      found.add(`headers has ${show(name)}, whose value must be a text, got ${show(value)}`)
+    else if (!passes(() => validateHeaderValue(name, value)))
+      found.add(`headers has ${show(name)}, whose value HTTP does not allow`)
+  }
+}
+
+function passes(check: () => void): boolean {
+  try {
+    check()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * A secret that was given and is none (a missing environment variable) would send everything unsigned. No message has
+ * the form `secret: …`, of which redaction would take the rest for one.
+ */
+function secretsOf(options: { readonly secret?: unknown }, found: Problems): readonly string[] {
+  if (!('secret' in options)) return []
+  const given = options.secret
+  if (given === undefined) {
+    found.add('secret is undefined; is the environment variable set? Leave it out to send unsigned')
+    return []
+  }
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given]
+  if (list.length === 0)
+    found.add('secret must not be an empty list; leave it out to send unsigned')
+  for (const secret of list) {
+    const problem = secretProblem(secret)
+    if (problem !== undefined) found.add(problem)
+  }
+  return list.filter((secret) => typeof secret === 'string')
 }

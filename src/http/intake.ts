@@ -1,9 +1,12 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { MillraceError } from '../model/errors.ts'
+import { type ErrorCode, MillraceError, OptionsError } from '../model/errors.ts'
+import { read } from '../model/probe.ts'
+import { show } from '../model/problems.ts'
 import { refusalBody } from './http-error.ts'
 import { intakeHandler, type RequestHandler } from './intake-handler.ts'
 import { type IntakeApp, type IntakeOptions, resolveIntakeOptions } from './intake-options.ts'
+import { CUT_BODY } from './request-body.ts'
 
 /** An HTTP door to the queues of an app. */
 export interface Intake {
@@ -29,10 +32,12 @@ const LATE_CHECK_MS = 500
  * @throws MILLRACE_INVALID_OPTIONS
  */
 export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
+  checkApp(app)
   const resolved = resolveIntakeOptions(app, options)
   let closing: Promise<void> | undefined
   let listening: Promise<void> | undefined
   const handler = intakeHandler(app, resolved, () => closing !== undefined)
+  const replies = new WeakMap<Socket, ServerResponse>()
   const server = createServer(
     {
       maxHeaderSize: HEADERS_MAX_BYTES,
@@ -40,11 +45,16 @@ export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
       headersTimeout: resolved.requestTimeoutMs,
       connectionsCheckingInterval: LATE_CHECK_MS,
     },
-    handler,
+    (req, res) => {
+      replies.set(req.socket, res)
+      handler(req, res)
+    },
   )
   server.maxConnections = resolved.maxConnections
   server.maxHeadersCount = HEADERS_MAX_COUNT
-  server.on('clientError', answerBrokenRequest)
+  server.on('clientError', (error, socket: Socket) =>
+    answerBrokenRequest(error, socket, replies.get(socket)),
+  )
 
   return {
     get url() {
@@ -66,22 +76,45 @@ export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
   }
 }
 
+function checkApp(app: unknown): void {
+  const missing = ['send', 'sendBatch', 'health'].filter(
+    (name) => typeof read(app, name) !== 'function',
+  )
+  if (missing.length === 0 && Array.isArray(read(app, 'queues'))) return
+  throw new OptionsError('intake', [
+    `app: expected what createMillrace gives (awaited), got ${show(app)}`,
+  ])
+}
+
 function listenOn(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const failed = (cause: NodeJS.ErrnoException): void => {
-      const what =
-        cause.code === 'EADDRINUSE' ? 'the port is taken; choose another one' : cause.message
-      reject(
-        new MillraceError('MILLRACE_CONFIG', `intake cannot listen on ${host}:${port}: ${what}`, {
-          cause,
-        }),
-      )
-    }
+    const failed = (cause: NodeJS.ErrnoException): void => reject(cannotListen(cause, host, port))
     server.once('error', failed)
     server.listen(port, host, () => {
       server.off('error', failed)
       resolve()
     })
+  })
+}
+
+const notOurs = 'the host is not an address of this machine; correct the option host'
+const listenFaults: ReadonlyMap<string, readonly [ErrorCode, string]> = new Map([
+  [
+    'EADDRINUSE',
+    ['MILLRACE_UNAVAILABLE', 'the port is taken; stop what listens there, or choose another port'],
+  ],
+  ['EACCES', ['MILLRACE_DENIED', 'this account may not open the port; choose one above 1023']],
+  ['EADDRNOTAVAIL', ['MILLRACE_INVALID_OPTIONS', notOurs]],
+  ['ENOTFOUND', ['MILLRACE_INVALID_OPTIONS', notOurs]],
+])
+
+function cannotListen(cause: NodeJS.ErrnoException, host: string, port: number): MillraceError {
+  const reason = cause.code ?? 'no reason given'
+  const [code, what] = listenFaults.get(reason) ?? ['MILLRACE_UNAVAILABLE', cause.message]
+  return new MillraceError(code, `intake cannot listen on ${host}:${port}: ${what} (${reason})`, {
+    cause,
+    retryable: code === 'MILLRACE_UNAVAILABLE',
+    fields: { host, port, reason },
   })
 }
 
@@ -110,29 +143,38 @@ function urlOf(
   return `http://${host.includes(':') ? `[${host}]` : host}:${address?.port ?? port}`
 }
 
-const broken: ReadonlyMap<string, readonly [status: string, code: string, message: string]> =
-  new Map([
-    [
-      'ERR_HTTP_REQUEST_TIMEOUT',
-      ['408 Request Timeout', 'REQUEST_TIMEOUT', 'the request did not arrive in time'],
-    ],
-    [
-      'HPE_HEADER_OVERFLOW',
-      ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE', 'the headers are too large'],
-    ],
-  ])
+type Broken = readonly [status: string, code: string, message: string]
 
-/** Requests that Node could not hand over: there is no response object, so the answer is written by hand. */
-function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+const broken: ReadonlyMap<string, Broken> = new Map([
+  [
+    'ERR_HTTP_REQUEST_TIMEOUT',
+    ['408 Request Timeout', 'REQUEST_TIMEOUT', 'the request did not arrive in time'],
+  ],
+  [
+    'HPE_HEADER_OVERFLOW',
+    ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE', 'the headers are too large'],
+  ],
+  [
+    'HPE_INVALID_EOF_STATE',
+    ['400 Bad Request', 'BAD_REQUEST', 'the request ended before its headers were complete'],
+  ],
+])
+const noHttp: Broken = ['400 Bad Request', 'BAD_REQUEST', 'this is not HTTP']
+
+/** Requests that Node could not read to their end: the answer is written by hand. */
+function answerBrokenRequest(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  response: ServerResponse | undefined,
+): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()
     return
   }
-  const [status, code, message] = broken.get(error.code ?? '') ?? [
-    '400 Bad Request',
-    'BAD_REQUEST',
-    'this is not HTTP',
-  ]
+  const isCut = error.code === 'HPE_INVALID_EOF_STATE' && response?.writableFinished === false
+  const [status, code, message] = isCut
+    ? (['400 Bad Request', ...CUT_BODY] as const)
+    : (broken.get(error.code ?? '') ?? noHttp)
   const text = JSON.stringify(refusalBody({ status: Number.parseInt(status, 10), code, message }))
   socket.end(
     `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +

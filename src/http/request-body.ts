@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { refuse } from './http-error.ts'
 
+/** Code and message for a sender that stopped in the middle of its body. */
+export const CUT_BODY: readonly [code: string, message: string] = [
+  'INCOMPLETE_BODY',
+  'the request ended before its body was complete',
+]
+
 /** A body that is too large is read on for this many times its limit, so that its sender can read the answer. */
 const DISCARD_FACTOR = 16
 
@@ -71,8 +77,7 @@ function readBytes(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> 
     }
     req.on('data', take)
     req.once('end', () => resolve(Buffer.concat(chunks)))
-    const cut = (): void =>
-      reject(refuse(400, 'INCOMPLETE_BODY', 'the request ended before its body was complete'))
+    const cut = (): void => reject(refuse(400, ...CUT_BODY))
     req.once('error', cut)
     req.once('close', cut)
   })

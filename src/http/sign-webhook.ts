@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { OptionsError } from '../model/errors.ts'
+import { show } from '../model/problems.ts'
 
 export interface WebhookToSign {
   readonly id: string
@@ -35,11 +36,21 @@ const SECRET = /^(?:whsec_)?([A-Za-z0-9+/]+={0,2})$/
 const SECRET_MIN_BYTES = 24
 const SECRET_MAX_BYTES = 64
 
-/** @throws MILLRACE_INVALID_OPTIONS; the message never holds the secret. */
-export function secretBytes(secret: string): Buffer {
-  const bytes = Buffer.from(SECRET.exec(secret)?.[1] ?? '', 'base64')
-  if (bytes.length >= SECRET_MIN_BYTES && bytes.length <= SECRET_MAX_BYTES) return bytes
-  throw new OptionsError('webhook secret', [
-    `expected whsec_ and the base64 of ${SECRET_MIN_BYTES} to ${SECRET_MAX_BYTES} bytes, got ${bytes.length} bytes`,
-  ])
+/** What is wrong with a secret, without showing it; never `secret: …`, which redaction would cut. */
+export function secretProblem(secret: unknown): string | undefined {
+  const bytes = typeof secret === 'string' ? decoded(secret).length : undefined
+  if (bytes !== undefined && bytes >= SECRET_MIN_BYTES && bytes <= SECRET_MAX_BYTES)
+    return undefined
+  const got = bytes === undefined ? show(secret) : `${bytes} bytes`
+  return `secret must be whsec_ and the base64 of ${SECRET_MIN_BYTES} to ${SECRET_MAX_BYTES} bytes, got ${got}`
+}
+
+function secretBytes(secret: string): Buffer {
+  const problem = secretProblem(secret)
+  if (problem !== undefined) throw new OptionsError('signWebhook', [problem])
+  return decoded(secret)
+}
+
+function decoded(secret: string): Buffer {
+  return Buffer.from(SECRET.exec(secret)?.[1] ?? '', 'base64')
 }

@@ -3,10 +3,18 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { createMillrace, defineQueue, hasCode, MillraceError, silentLogger } from 'millrace'
+import {
+  createMillrace,
+  defineQueue,
+  hasCode,
+  MillraceError,
+  type OptionsError,
+  silentLogger,
+} from 'millrace'
 import { type Intake, type IntakeApp, type IntakeOptions, intake } from 'millrace/http'
 import { memory } from 'millrace/memory'
 import * as z from 'zod'
+import { messageOfError } from '../../src/model/describe-error.ts'
 
 const events = defineQueue({
   name: 'events',
@@ -380,12 +388,14 @@ test('a backend that does not answer is 503 in time', async (t) => {
 })
 
 /** Sends raw bytes and collects what comes back until the other side closes. */
-async function raw(door: Intake, text: string): Promise<string> {
+/** What comes back for these bytes; `ends`: nothing more will come, as a sender says that goes away. */
+async function raw(door: Intake, text: string, ends = false): Promise<string> {
   const socket = connect(Number(new URL(door.url).port), '127.0.0.1')
   let got = ''
   socket.on('data', (chunk) => (got += chunk))
   socket.on('error', () => undefined)
-  socket.write(text)
+  if (ends) socket.end(text)
+  else socket.write(text)
   await once(socket, 'close')
   return got
 }
@@ -466,7 +476,83 @@ test('a taken port is a clear error', async (t) => {
   const second = intake(app, { port: Number(new URL(door.url).port) })
   await assert.rejects(
     second.listen(),
-    (e: Error) => hasCode(e, 'MILLRACE_CONFIG') && /taken/.test(e.message),
+    (e: Error) =>
+      hasCode(e, 'MILLRACE_UNAVAILABLE') && /the port is taken;.*\(EADDRINUSE\)/.test(e.message),
   )
   await second.close()
 })
+
+test('a host of another machine is a wrong option', async (t) => {
+  const { app } = await open(t)
+  const elsewhere = intake(app, { port: 0, host: '192.0.2.1', tokens: ['t'] })
+  await assert.rejects(
+    elsewhere.listen(),
+    (e: Error) => hasCode(e, 'MILLRACE_INVALID_OPTIONS') && /EADDRNOTAVAIL/.test(e.message),
+  )
+})
+
+test('a sender that stops in the middle of its body is told so', async (t) => {
+  const { door } = await open(t)
+  const head =
+    'POST /queues/events/messages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n'
+  const halves = [`${head}content-length: 100\r\n\r\n{"n"`, `${head}content-le`]
+  const [body, headers] = await Promise.all(halves.map((half) => raw(door, half, true)))
+  assert.match(body ?? '', /^HTTP\/1\.1 400 [\s\S]*"code":"INCOMPLETE_BODY"/)
+  assert.match(headers ?? '', /^HTTP\/1\.1 400 [\s\S]*"code":"BAD_REQUEST"[\s\S]*ended before/)
+})
+
+test('every wrong option of an intake is named at once, with the nearest known one, and readable', async (t) => {
+  const { app } = await open(t)
+  const given = {
+    prt: 1,
+    token: ['a-secret-token'],
+    tokens: ['good', 'not good'],
+    queues: ['event', 'nope'],
+    maxBodyBytes: '1kb',
+    logger: {},
+    clock: { now: 1 },
+  }
+  const error = refused(() => intake(app, given as object))
+  assert.deepEqual((error as OptionsError).problems, [
+    'unknown option "prt", did you mean "port"?',
+    'unknown option "token", did you mean "tokens"?',
+    'tokens[1] must have 1 to 1,024 printable ASCII characters without spaces, got a text of 8 characters',
+    'queues: the app has no queue "event"; did you mean "events"?',
+    'queues: the app has no queue "nope"; it has events, other',
+    'logger: expected an object with the functions debug, info, warn, error, got an empty object',
+    'clock: expected an object with the functions now, after, got an object',
+    'maxBodyBytes: expected an integer from 1 to 67108864, got "1kb"',
+  ])
+  // Redaction, which every message passes on its way to a terminal, must have nothing to take.
+  assert.equal(messageOfError(error), error.message)
+})
+
+test('an intake without an app, and tokens that are none, are refused', async (t) => {
+  const { app } = await open(t)
+  const wrong: readonly (readonly [unknown, unknown, RegExp])[] = [
+    [undefined, {}, /app: expected what createMillrace gives/],
+    [Promise.resolve(app), {}, /awaited/],
+    [app, 'port', /expected an object of options, got "port"/],
+    [app, { tokens: undefined }, /tokens is undefined; is the environment variable set\?/],
+    [app, { tokens: [] }, /tokens must be a list of at least one text, got an empty list/],
+    [app, { tokens: 'abc' }, /tokens must be a list .* got a text of 3 characters/],
+    [app, { host: 5 }, /host: expected a name or an address, got 5/],
+    [app, { host: '0.0.0.0' }, /"0\.0\.0\.0" can be reached .* add the option tokens/],
+    [app, { queues: 'events' }, /queues: expected a list of names, got "events"/],
+  ]
+  for (const [from, options, expected] of wrong) {
+    const error = refused(() => intake(from as never, options as never))
+    assert.match(error.message, expected)
+    assert.equal(messageOfError(error), error.message)
+  }
+})
+
+function refused(make: () => unknown): Error {
+  try {
+    make()
+  } catch (error) {
+    assert.ok(error instanceof Error && hasCode(error, 'MILLRACE_INVALID_OPTIONS'), String(error))
+    return error
+  }
+  assert.fail('it was accepted')
+}

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, LookupFunction } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { hasCode, type Message, ThrottledError } from 'millrace'
+import { hasCode, type Message, type OptionsError, ThrottledError } from 'millrace'
 import { HttpStatusError, type HttpTargetOptions, httpTarget } from 'millrace/http'
 import { classifyError } from '../../src/model/classify-error.ts'
+import { messageOfError } from '../../src/model/describe-error.ts'
 
 interface Received {
   readonly req: IncomingMessage
@@ -311,12 +312,21 @@ test('a name is judged by the address that is connected to, each time', async (t
 })
 
 test('only http and https without credentials are requested', async (t) => {
-  assert.match(await outcome(t, 'ftp://1.1.1.1/'), /^permanent/)
-  assert.match(await outcome(t, 'file:///etc/passwd'), /^permanent/)
-  assert.match(await outcome(t, 'not a url'), /^permanent/)
-  await assert.rejects(run(t, 'http://user:s3cr3t@1.1.1.1/'), (error: Error) => {
-    return hasCode(error, 'MILLRACE_PERMANENT') && !error.message.includes('s3cr3t')
-  })
+  const urls = ['ftp://1.1.1.1/', 'file:///etc/passwd', 'not a url', 'http://user:s3cr3t@1.1.1.1/']
+  const { signal } = new AbortController()
+  for (const url of urls) {
+    const target = httpTarget(() => url)
+    t.after(target.close)
+    // From a message it is a permanent failure, fixed in the program a wrong option.
+    await assert.rejects(target(message(), { signal }), (error: Error) => {
+      return hasCode(error, 'MILLRACE_PERMANENT') && !error.message.includes('s3cr3t')
+    })
+    assert.throws(
+      () => httpTarget(url),
+      (error: Error) =>
+        hasCode(error, 'MILLRACE_INVALID_OPTIONS') && !error.message.includes('s3cr3t'),
+    )
+  }
 })
 
 test('redirects are followed only when asked for, with the same method, each address checked', async (t) => {
@@ -375,4 +385,53 @@ test('options that cannot work are refused at once', () => {
       () => httpTarget('http://a.test', options),
       (e) => hasCode(e, 'MILLRACE_INVALID_OPTIONS'),
     )
+})
+
+test('every wrong option of a target is named at once, with the nearest known one, and readable', () => {
+  const given = {
+    timeout: 1,
+    secrets: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    secret: ['short', 5],
+    redirects: 'all',
+    method: 'P T',
+    headers: { 'a b': 'x', 'x-number': 5, 'x-line': 'a\nb', fine: 'yes' },
+    body: 'text',
+    allowPrivateAddresses: [5],
+    maxSockets: 1.5,
+  }
+  assert.throws(
+    () => httpTarget('nope', given as object),
+    (error: OptionsError) => {
+      assert.deepEqual(error.problems, [
+        'url: expected an absolute URL, got "nope"',
+        'unknown option "timeout", did you mean "timeoutMs"?',
+        'unknown option "secrets", did you mean "secret"?',
+        'method: expected POST, PUT, PATCH, DELETE, got "P T"',
+        'redirects: expected refuse, follow, got "all"',
+        'headers has "a b", which HTTP does not allow as a name',
+        'headers has "x-number", whose value must be a text, got 5',
+        'headers has "x-line", whose value HTTP does not allow',
+        'body: expected a function, got "text"',
+        'maxSockets: expected an integer from 1 to 10000, got 1.5',
+        'secret must be whsec_ and the base64 of 24 to 64 bytes, got 3 bytes',
+        'secret must be whsec_ and the base64 of 24 to 64 bytes, got 5',
+        'allowPrivateAddresses: expected true, false, or addresses and subnets such as "10.0.0.0/8", got [5]',
+      ])
+      assert.equal(messageOfError(error), error.message)
+      return true
+    },
+  )
+  const wrong: readonly (readonly [unknown, unknown, RegExp])[] = [
+    [undefined, {}, /url: expected an address or a function of the message, got undefined/],
+    ['http://a.test', null, /expected an object of options, got null/],
+    [
+      'http://a.test',
+      { secret: undefined },
+      /secret is undefined; is the environment variable set/,
+    ],
+    ['http://a.test', { secret: [] }, /secret must not be an empty list/],
+    ['http://a.test', { headers: 'x: y' }, /headers: expected an object or a function/],
+  ]
+  for (const [url, options, expected] of wrong)
+    assert.throws(() => httpTarget(url as never, options as never), expected)
 })
