@@ -25,6 +25,8 @@ export interface PostgresServer {
 }
 
 export interface PostgresOptions {
+  /** The folder with bin/. Default: the npm binaries of the major version. */
+  readonly native?: string
   /** More settings, as `name=value`. */
   readonly settings?: readonly string[]
 }
@@ -45,13 +47,13 @@ const SETTINGS = [
   'timezone=UTC',
 ]
 
-/** Starts Postgres of this major version from the npm binaries, ready for queries. */
+/** Starts Postgres of this major version, ready for queries. */
 export async function startPostgres(
   major: number,
   options: PostgresOptions = {},
 ): Promise<PostgresServer> {
   const account = serverAccount()
-  const native = await postgresBinaries(major)
+  const native = options.native ?? (await postgresBinaries(major))
   const folder = privateFolder(account)
   try {
     const bin = join(readableBinaries(native, account, folder), 'bin')

@@ -1,6 +1,7 @@
 import { type BackendReport, type Started, unavailable } from './backend.ts'
 import { PGBOUNCER_COMMAND, startPgBouncer } from './pgbouncer.ts'
 import { INSTALL_COMMAND } from './postgres-binaries.ts'
+import { localPostgres } from './postgres-local.ts'
 import { answers, startPostgres } from './postgres-server.ts'
 import { sweep } from './private-folder.ts'
 
@@ -56,7 +57,24 @@ async function postgresServers(): Promise<readonly (Started | BackendReport)[]> 
   const given = process.env.MILLRACE_TEST_POSTGRES_URL
   if (given !== undefined)
     return [await givenPostgres('postgres', 'MILLRACE_TEST_POSTGRES_URL', given)]
-  return await Promise.all(POSTGRES_MAJORS.map(ownPostgres))
+  const own = await Promise.all(POSTGRES_MAJORS.map(ownPostgres))
+  if (own.some((server) => 'report' in server)) return own
+  const installed = await installedPostgres()
+  return installed === undefined ? own : [...own, installed]
+}
+
+/** Without the npm packages the machine's own binaries are better than nothing: a private server of that version. */
+async function installedPostgres(): Promise<Started | BackendReport | undefined> {
+  const found = localPostgres()
+  if (found === undefined) return undefined
+  const name = `postgres ${found.major} (installed)`
+  try {
+    const { url, stop } = await startPostgres(found.major, { native: found.native })
+    const env = { MILLRACE_TEST_POSTGRES_URL: url }
+    return { report: { name, available: true }, env, stop: () => stop() }
+  } catch (error) {
+    return unavailable(name, error, INSTALL_COMMAND)
+  }
 }
 
 /** A server of the user's: we use it and never stop it. */
