@@ -1,6 +1,7 @@
 import type { Admin } from './admin.ts'
 import { type AdminContext, browseOf } from './context.ts'
 import { deadLetterDesk } from './dead-letter-desk.ts'
+import { checkId } from './dead-letter-options.ts'
 import { deadMessageView, messageView } from './views.ts'
 
 /** The administration of the queues of one app. */
@@ -22,12 +23,17 @@ export function createAdmin(context: AdminContext): Admin {
     messages: {
       get: async (ref, id) => {
         const queue = find(ref)
+        checkId(queue.name, id)
         const stored = await browseOf(transport).get(queue.name, id)
         if (stored !== undefined) return messageView(queue, stored)
         const dead = await transport.shelf?.get(queue.name, id)
         return dead === undefined ? null : deadMessageView(queue, dead)
       },
-      cancel: async (ref, id) => browseOf(transport).cancel(find(ref).name, id),
+      cancel: async (ref, id) => {
+        const { name } = find(ref)
+        checkId(name, id)
+        return browseOf(transport).cancel(name, id)
+      },
     },
     deadLetters: deadLetterDesk(context),
   }

@@ -1,15 +1,16 @@
 import { matching, type RedriveOptions, redriveIds } from '../deadletters/redrive.ts'
-import { MillraceError, OptionsError } from '../model/errors.ts'
-import { errorClasses } from '../model/history.ts'
-import { read } from '../model/probe.ts'
+import { MillraceError } from '../model/errors.ts'
 import type { Admin, DeadLetterListOptions, RedriveResult, RedriveSelection } from './admin.ts'
 import { type AdminContext, type AdminQueue, browseOf, shelfOf } from './context.ts'
+import {
+  checkAudit,
+  checkDiscard,
+  checkId,
+  checkList,
+  checkRedrive,
+} from './dead-letter-options.ts'
 import { deadLetterView } from './views.ts'
 
-const LIST_DEFAULT = 50
-const LIST_MAX = 500
-/** Ids given by hand in one call. */
-const IDS_MAX = 10_000
 const DISCARD_STEP = 500
 
 /** Where a person looks at what died, and decides. */
@@ -18,7 +19,7 @@ export function deadLetterDesk(context: AdminContext): Admin['deadLetters'] {
   return {
     list: async (ref, options = {}) => {
       const queue = find(ref)
-      const page = await shelfOf(transport).list(queue.name, listOptions(queue.name, options))
+      const page = await shelfOf(transport).list(queue.name, checkList(queue.name, options))
       return {
         items: page.items.map((letter) => deadLetterView(queue, letter)),
         cursor: page.cursor,
@@ -26,18 +27,14 @@ export function deadLetterDesk(context: AdminContext): Admin['deadLetters'] {
     },
     show: async (ref, id) => {
       const queue = find(ref)
+      checkId(queue.name, id)
       const letter = await shelfOf(transport).get(queue.name, id)
       return letter === undefined ? null : deadLetterView(queue, letter)
     },
     redrive: async (ref, what) => redrive(context, find(ref), what),
     discard: async (ref, what) => {
       const queue = find(ref)
-      checkIds(`discard on queue "${queue.name}"`, what.ids)
-      if (typeof what.reason !== 'string' || what.reason.trim() === '') {
-        throw new OptionsError(`discard on queue "${queue.name}"`, [
-          'reason: expected why these are thrown away (it is kept in the audit log)',
-        ])
-      }
+      checkDiscard(queue.name, what)
       const audit = { actor: what.actor ?? 'api', reason: what.reason }
       const gone = new Set<string>()
       for (let i = 0; i < what.ids.length; i += DISCARD_STEP) {
@@ -46,37 +43,11 @@ export function deadLetterDesk(context: AdminContext): Admin['deadLetters'] {
       }
       return { discarded: gone.size, notFound: what.ids.filter((id) => !gone.has(id)) }
     },
-    audit: async (ref, options = {}) =>
-      shelfOf(transport).audit(find(ref).name, checkLimit('audit', options.limit)),
+    audit: async (ref, options = {}) => {
+      const { name } = find(ref)
+      return shelfOf(transport).audit(name, checkAudit(name, options))
+    },
   }
-}
-
-function listOptions(
-  queue: string,
-  options: DeadLetterListOptions,
-): Parameters<ReturnType<typeof shelfOf>['list']>[1] {
-  const { errorClass, cursor } = options
-  if (errorClass !== undefined && !errorClasses.includes(errorClass)) {
-    throw new OptionsError(`dead letters of queue "${queue}"`, [
-      `errorClass: expected one of ${errorClasses.join(', ')}, got "${String(errorClass)}"`,
-    ])
-  }
-  return {
-    limit: checkLimit(`dead letters of queue "${queue}"`, options.limit),
-    ...(errorClass === undefined ? {} : { errorClass }),
-    ...(cursor === undefined || cursor === null ? {} : { cursor }),
-  }
-}
-
-function checkLimit(what: string, limit: number = LIST_DEFAULT): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_MAX) return limit
-  throw new OptionsError(what, [`limit: expected an integer from 1 to ${LIST_MAX}, got ${limit}`])
-}
-
-function checkIds(what: string, ids: readonly string[]): void {
-  if (Array.isArray(ids) && ids.length <= IDS_MAX && ids.every((id) => typeof id === 'string'))
-    return
-  throw new OptionsError(what, [`ids: expected at most ${IDS_MAX} message ids`])
 }
 
 async function redrive(
@@ -84,13 +55,11 @@ async function redrive(
   queue: AdminQueue,
   what: RedriveSelection,
 ): Promise<RedriveResult> {
-  const name = `redrive on queue "${queue.name}"`
-  checkSelection(name, what)
-  checkRate(name, what.ratePerSecond)
+  const selected = checkRedrive(queue.name, what)
   const chosen =
-    'ids' in what
-      ? await chooseIds(context, queue, what.ids)
-      : await chooseAll(context, queue, what.filter)
+    selected.ids === undefined
+      ? await chooseAll(context, queue, selected.filter ?? {})
+      : await chooseIds(context, queue, selected.ids)
   if (what.force !== true) refuseForgotten(context, queue, chosen.letters)
   const ids = chosen.letters.map((letter) => letter.id)
   if (what.dryRun === true) return { matched: ids.length, moved: 0, notFound: chosen.notFound }
@@ -105,7 +74,8 @@ async function redrive(
   })
   const went = new Set(done)
   const interrupted = what.signal?.aborted === true
-  const vanished = interrupted || !('ids' in what) ? [] : ids.filter((id) => !went.has(id))
+  const vanished =
+    interrupted || selected.ids === undefined ? [] : ids.filter((id) => !went.has(id))
   return { matched: ids.length, moved: done.length, notFound: [...chosen.notFound, ...vanished] }
 }
 
@@ -140,7 +110,6 @@ async function chooseIds(
   queue: AdminQueue,
   ids: readonly string[],
 ): Promise<Chosen> {
-  checkIds(`redrive on queue "${queue.name}"`, ids)
   const letters: { id: string; triedAt: number }[] = []
   const notFound: string[] = []
   for (const id of new Set(ids)) {
@@ -159,10 +128,7 @@ async function chooseAll(
     readonly deadBefore?: number
   },
 ): Promise<Chosen> {
-  const { errorClass } = listOptions(
-    queue.name,
-    filter.errorClass === undefined ? {} : { errorClass: filter.errorClass },
-  )
+  const { errorClass } = filter
   const letters: { id: string; triedAt: number }[] = []
   const selection = {
     ...(errorClass === undefined ? {} : { errorClass }),
@@ -173,45 +139,6 @@ async function chooseAll(
   }
   // Oldest first: what waited longest goes first, and the queue keeps the order of sending as far as it can.
   return { letters: letters.reverse(), notFound: [] }
-}
-
-/** A misspelt filter must not become "all of them", nor a misspelt `dryRun` the real thing. */
-function checkSelection(name: string, what: unknown): void {
-  const filter = read(what, 'filter')
-  const byFilter = typeof filter === 'object' && filter !== null
-  const strangers = [
-    ...unknownKeys(what, SELECTION_KEYS),
-    ...(byFilter ? unknownKeys(filter, FILTER_KEYS).map((key) => `filter.${key}`) : []),
-  ]
-  const found = strangers.map((key) => `unknown option "${key}"`)
-  if (byFilter === (read(what, 'ids') !== undefined)) {
-    found.push('expected either ids or filter; { filter: {} } is all of them')
-  }
-  if (found.length > 0) throw new OptionsError(name, found)
-}
-
-function unknownKeys(value: unknown, known: readonly string[]): readonly string[] {
-  return Object.keys(Object(value)).filter((key) => !known.includes(key))
-}
-
-const FILTER_KEYS: readonly string[] = ['errorClass', 'deadBefore']
-const SELECTION_KEYS: readonly string[] = [
-  'ids',
-  'filter',
-  'dryRun',
-  'ratePerSecond',
-  'force',
-  'actor',
-  'reason',
-  'signal',
-  'onProgress',
-]
-
-function checkRate(what: string, rate: number | undefined): void {
-  if (rate === undefined || (Number.isFinite(rate) && rate > 0 && rate <= 1_000_000)) return
-  throw new OptionsError(what, [
-    `ratePerSecond: expected a number above 0 and up to 1000000, got ${rate}`,
-  ])
 }
 
 /** A key that the inbox may have forgotten protects no longer: the effect could happen a second time. */

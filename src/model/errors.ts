@@ -42,6 +42,7 @@ export type ErrorCode =
   | 'MILLRACE_CONFIG'
   | 'MILLRACE_REDRIVE_TOO_OLD'
   | 'MILLRACE_DISK_FULL'
+  | 'MILLRACE_NOT_SETTLED'
 
 /** Base of all errors of Millrace. Guard by `code` (two copies of a package happen), not by instanceof. */
 export class MillraceError extends Error {
@@ -88,8 +89,10 @@ export function isMillraceError(error: unknown): boolean {
 /** Options were wrong; `problems` has every one of them. */
 export class OptionsError extends MillraceError {
   readonly problems: readonly string[]
-  constructor(what: string, problems: readonly string[]) {
-    super('MILLRACE_INVALID_OPTIONS', `${what}: ${problems.join('; ')}`, { fields: { problems } })
+  constructor(what: string, problems: readonly string[], fields: ErrorDetails['fields'] = {}) {
+    super('MILLRACE_INVALID_OPTIONS', `${what}: ${problems.join('; ')}`, {
+      fields: { ...fields, problems },
+    })
     this.problems = problems
   }
 }
@@ -110,12 +113,12 @@ export class QueueFullError extends MillraceError {
 
 /** The encoded payload is larger than the transport takes. Nothing was stored. */
 export class PayloadTooLargeError extends MillraceError {
-  constructor(queue: string, bytes: number, maxBytes: number) {
+  constructor(queue: string, bytes: number, maxBytes: number, index?: number) {
     super(
       'MILLRACE_PAYLOAD_TOO_LARGE',
-      `payload for queue "${queue}" has ${bytes} bytes, the transport takes ${maxBytes}; ` +
+      `${payloadAt(index)} for queue "${queue}" has ${bytes} bytes, the transport takes ${maxBytes}; ` +
         'keep the body elsewhere and send a reference (the claim check pattern)',
-      { fields: { queue, bytes, maxBytes } },
+      { fields: { queue, bytes, maxBytes, ...(index === undefined ? {} : { index }) } },
     )
   }
 }
@@ -161,15 +164,18 @@ export class InvalidPayloadError extends MillraceError {
   /** Which payload of a batch; undefined for a single one. */
   readonly index: number | undefined
   constructor(queue: string, issues: readonly PayloadIssue[], index?: number) {
-    const which = index === undefined ? 'payload' : `payload ${index} of the batch`
     super(
       'MILLRACE_INVALID_PAYLOAD',
-      `${which} for queue "${queue}" does not fit its schema: ${summary(issues)}`,
+      `${payloadAt(index)} for queue "${queue}" does not fit its schema: ${summary(issues)}`,
       { fields: { queue, issues, ...(index === undefined ? {} : { index }) } },
     )
     this.issues = issues
     this.index = index
   }
+}
+
+function payloadAt(index: number | undefined): string {
+  return index === undefined ? 'payload' : `payload ${index} of the batch`
 }
 
 const ISSUES_SHOWN = 3

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { jsonCodec } from '../codec/json.ts'
 import { read } from '../model/probe.ts'
-import { type Problems, problems, show } from './problems.ts'
+import { type Problems, problems, show } from '../model/problems.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
 
 const DAY_MS = 86_400_000
@@ -30,7 +30,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
 ): QueueDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>> {
   type In = StandardSchemaV1.InferInput<Schema>
   type Out = StandardSchemaV1.InferOutput<Schema>
-  const found = problems(`queue ${show(options.name)}`)
+  const found = problems(`queue ${show(read(options, 'name'))}`)
   found.knownKeys(options, KEYS)
   checkNestedKeys(options, found)
   checkIdentity(options, found)
@@ -45,7 +45,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
       max: DAY_MS / 2,
       default: 30_000,
     }),
-    retry: resolveRetry(options.retry ?? {}, found),
+    retry: resolveRetry(options.retry, found),
     dedupe: {
       windowMs: found.number('dedupe.windowMs', options.dedupe?.windowMs, {
         min: 1_000,
@@ -71,7 +71,8 @@ const NESTED = {
 function checkNestedKeys(options: object, found: Problems): void {
   for (const [name, known] of Object.entries(NESTED)) {
     const value = read(options, name)
-    if (typeof value === 'object' && value !== null) found.knownKeys(value, known, name)
+    if (value === undefined || (name === 'capacity' && typeof value === 'string')) continue
+    found.knownKeys(value, known, name)
   }
 }
 
@@ -82,6 +83,7 @@ interface Identity {
   readonly payload: unknown
   readonly idempotencyKey?: unknown
   readonly classify?: unknown
+  readonly codec?: unknown
 }
 
 function checkIdentity(options: Identity, found: Problems): void {
@@ -100,27 +102,37 @@ function checkIdentity(options: Identity, found: Problems): void {
   if (!isObject || !('~standard' in schema)) {
     found.add(`payload: expected a Standard Schema (zod, valibot, arktype), got ${show(schema)}`)
   }
-  for (const name of ['idempotencyKey', 'classify'] as const) {
-    const value = options[name]
-    if (value !== undefined && typeof value !== 'function') {
-      found.add(`${name}: expected a function, got ${show(value)}`)
-    }
+  found.optionalFunction('idempotencyKey', options.idempotencyKey)
+  found.optionalFunction('classify', options.classify)
+  checkCodec(options.codec, found)
+}
+
+function checkCodec(codec: unknown, found: Problems): void {
+  if (codec === undefined) return
+  const missing = [
+    ...(typeof read(codec, 'contentType') === 'string' ? [] : ['contentType']),
+    ...['encode', 'decode'].filter((name) => typeof read(codec, name) !== 'function'),
+  ]
+  if (missing.length > 0) {
+    found.add(
+      `codec: expected { contentType, encode(payload), decode(bytes) }, got ${show(codec)} without ${missing.join(', ')}`,
+    )
   }
 }
 
-function resolveRetry(retry: Partial<RetryOptions>, found: Problems): RetryOptions {
-  const maxMs = found.number('retry.maxMs', retry.maxMs, {
+function resolveRetry(retry: Partial<RetryOptions> | undefined, found: Problems): RetryOptions {
+  const maxMs = found.number('retry.maxMs', retry?.maxMs, {
     min: 1,
     max: 30 * DAY_MS,
     default: 3_600_000,
   })
-  const jitter: unknown = retry.jitter ?? 'full'
+  const jitter: unknown = retry?.jitter ?? 'full'
   if (jitter !== 'full') {
     found.add(`retry.jitter: expected "full" (it cannot be switched off), got ${show(jitter)}`)
   }
   return {
-    attempts: found.number('retry.attempts', retry.attempts, { min: 1, max: 1_000, default: 8 }),
-    baseMs: found.number('retry.baseMs', retry.baseMs, {
+    attempts: found.number('retry.attempts', retry?.attempts, { min: 1, max: 1_000, default: 8 }),
+    baseMs: found.number('retry.baseMs', retry?.baseMs, {
       min: 1,
       max: maxMs,
       default: Math.min(1_000, maxMs),
@@ -135,6 +147,9 @@ function resolveCapacity(
   found: Problems,
 ): QueueDefinition['capacity'] {
   if (capacity === 'unbounded') return 'unbounded'
+  if (typeof capacity === 'string') {
+    found.add(`capacity: expected { maxDepth } or "unbounded", got ${show(capacity)}`)
+  }
   const whenFull: unknown = capacity?.whenFull ?? 'reject'
   if (whenFull !== 'reject') {
     found.add(`capacity.whenFull: expected "reject", got ${show(whenFull)}`)

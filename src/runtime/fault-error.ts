@@ -29,7 +29,12 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
     case 'full':
       return new QueueFullError(context.queue.name, maxDepthOf(context.queue), context.retryAfterMs)
     case 'tooLarge':
-      return new PayloadTooLargeError(context.queue.name, context.bytes, context.maxBytes)
+      return new PayloadTooLargeError(
+        context.queue.name,
+        context.bytes,
+        context.maxBytes,
+        context.index,
+      )
     case 'unavailable':
     case 'throttled':
       return new MillraceError(
@@ -72,7 +77,7 @@ function conflict(
   const key = context.idempotencyKey ?? ''
   return new MillraceError(
     'MILLRACE_IDEMPOTENCY_CONFLICT',
-    `queue "${context.queue.name}": idempotency key "${key}" was used for another payload` +
+    `queue "${context.queue.name}"${context.index === undefined ? '' : `, payload ${context.index} of the batch`}: idempotency key "${key}" was used for another payload` +
       `${fault.id ? ` (message ${fault.id})` : ''}; nothing was stored, use a new key for a new payload`,
     { fields: { ...fields, idempotencyKey: key, firstMessageId: fault.id } },
   )

@@ -1,6 +1,7 @@
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
+import { problems } from '../model/problems.ts'
 import type { OutboxRow } from '../outbox/outbox.ts'
 import { type Relay, startRelay } from '../outbox/relay.ts'
 import type { CloseOptions } from './app.ts'
@@ -9,7 +10,6 @@ import { faultless } from './faultless.ts'
 import { type Housekeeping, startHousekeeping } from './housekeeping.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { Parts } from './parts.ts'
-import { problems } from './problems.ts'
 import { onSignals } from './signals.ts'
 import type { Worker } from './worker.ts'
 
@@ -52,8 +52,6 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   let unlisten: (() => void) | undefined
 
   const begin = async (): Promise<void> => {
-    if (ending !== undefined)
-      throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
     if (options.signals) unlisten ??= onSignals(close, resolved.logger, clock)
     relay ??= relayOf(options)
     housekeeping ??= startHousekeeping({ ...resolved, inbox: parts.inbox })
@@ -106,7 +104,10 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   }
 
   return {
-    start: () => {
+    start: async () => {
+      if (ending !== undefined) {
+        throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
+      }
       begun ??= begin().catch(failed)
       return begun
     },

@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import { read } from '../model/probe.ts'
+import { type Problems, problems, show } from '../model/problems.ts'
 import { consoleLogger } from './console-logger.ts'
 import type { MillraceOptions } from './create.ts'
-import { type Problems, problems, show } from './problems.ts'
 import type { AnyQueue } from './queue.ts'
 import { safeLogger } from './safe-logger.ts'
 
@@ -46,7 +46,7 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
     }
   }
   checkQueues(options.queues, found)
-  checkLogger(options.logger, found)
+  checkParts(options, found)
   const migrate: unknown = options.migrate ?? 'auto'
   if (migrate !== 'auto' && migrate !== 'check') {
     found.add(`migrate: expected "auto" or "check", got ${show(migrate)}`)
@@ -75,19 +75,50 @@ function checkQueues(queues: unknown, found: Problems): void {
   const names: unknown[] = []
   for (const [i, queue] of queues.entries()) {
     // What a hand-made object lacks is found here, not at the first message that fails.
-    if (read(queue, 'codec') !== undefined) names.push(read(queue, 'name'))
-    else found.add(`queues[${i}]: expected what defineQueue gives, got ${show(queue)}`)
+    if (isDefinition(queue)) names.push(read(queue, 'name'))
+    else found.add(`queues[${i}]: expected what defineQueue gives, got ${showQueue(queue)}`)
   }
   for (const name of new Set(names.filter((one, i) => names.indexOf(one) !== i))) {
     found.add(`queues: "${name}" is defined twice; a name belongs to one definition`)
   }
 }
 
-function checkLogger(logger: unknown, found: Problems): void {
-  if (logger === undefined) return
-  const missing = LEVELS.filter((level) => typeof read(logger, level) !== 'function')
+function isDefinition(queue: unknown): boolean {
+  return DEFINED.every((name) => read(queue, name) !== undefined)
+}
+
+const DEFINED = ['name', 'schema', 'retry', 'dedupe', 'capacity', 'handlerTimeoutMs', 'codec']
+
+function showQueue(queue: unknown): string {
+  if (read(queue, 'payload') === undefined) return show(queue)
+  return `the options of queue ${show(read(queue, 'name'))}; write defineQueue(…) around them`
+}
+
+function checkParts(options: Partial<Record<Part, unknown>>, found: Problems): void {
+  checkFunctions('logger', options.logger, LEVELS, found)
+  checkFunctions('clock', options.clock, ['now', 'after'], found)
+  found.optionalFunction('random', options.random)
+  found.optionalFunction('onDeadLetter', options.onDeadLetter)
+  const { signals } = options
+  if (signals !== undefined && typeof signals !== 'boolean') {
+    found.add(`signals: expected true or false, got ${show(signals)}`)
+  }
+}
+
+type Part = 'logger' | 'clock' | 'random' | 'onDeadLetter' | 'signals'
+
+function checkFunctions(
+  name: string,
+  value: unknown,
+  functions: readonly string[],
+  found: Problems,
+): void {
+  if (value === undefined) return
+  const missing = functions.filter((each) => typeof read(value, each) !== 'function')
   if (missing.length > 0) {
-    found.add(`logger: expected an object with the functions ${LEVELS.join(', ')}`)
+    found.add(
+      `${name}: expected an object with the functions ${functions.join(', ')}, got ${show(value)} without ${missing.join(', ')}`,
+    )
   }
 }
 

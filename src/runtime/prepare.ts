@@ -3,7 +3,7 @@ import type { Codec } from '../codec/codec.ts'
 import { validate } from '../codec/validate.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
-import { InvalidPayloadError, PayloadTooLargeError } from '../model/errors.ts'
+import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
 import { newId } from '../model/ids.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { AnyQueue } from './queue.ts'
@@ -28,10 +28,10 @@ export function prepare(
   context: PrepareContext,
   item: BatchItem = {},
 ): MaybePromise<Envelope> {
-  const checked = item.checked ?? checkSendOptions(options, queue.name)
-  const { bytes: body, decoded } = encodeDecoded(queue.codec, payload)
+  const checked = item.checked ?? checkSendOptions(options, queue.name, item.index)
+  const { bytes: body, decoded } = encodeDecoded(queue.codec, payload, item.index)
   if (body.byteLength > context.maxBytes) {
-    throw new PayloadTooLargeError(queue.name, body.byteLength, context.maxBytes)
+    throw new PayloadTooLargeError(queue.name, body.byteLength, context.maxBytes, item.index)
   }
   return chain(validate(queue.schema, decoded), (outcome) => {
     if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
@@ -58,10 +58,26 @@ export interface BatchItem {
 function encodeDecoded(
   codec: Codec,
   payload: unknown,
+  index: number | undefined,
 ): ReturnType<NonNullable<Codec['encodeDecoded']>> {
-  if (codec.encodeDecoded !== undefined) return codec.encodeDecoded(payload)
-  const bytes = codec.encode(payload)
-  return { bytes, decoded: codec.decode(bytes) }
+  try {
+    if (codec.encodeDecoded !== undefined) return codec.encodeDecoded(payload)
+    const bytes = codec.encode(payload)
+    return { bytes, decoded: codec.decode(bytes) }
+  } catch (error) {
+    throw index === undefined ? error : inBatch(error, index)
+  }
+}
+
+/** A codec does not know of batches. */
+function inBatch(error: unknown, index: number): unknown {
+  if (!(error instanceof MillraceError)) return error
+  const { code, message, cause, retryable, fields } = error
+  return new MillraceError(code, `payload ${index} of the batch: ${message}`, {
+    cause,
+    retryable,
+    fields: { ...fields, index },
+  })
 }
 
 /** Fields that are only there when somebody chose them. */

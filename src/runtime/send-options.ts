@@ -1,8 +1,8 @@
 import { isId } from '../model/ids.ts'
-import { type Problems, problems, show } from './problems.ts'
+import { type Problems, problems, show } from '../model/problems.ts'
 import type { SendOptions } from './send.ts'
 
-const KEYS = [
+export const SEND_OPTIONS: readonly string[] = [
   'delayMs',
   'readyAt',
   'priority',
@@ -41,16 +41,23 @@ const nothing: CheckedSendOptions = {
 export function checkSendOptions(
   options: SendOptions | undefined,
   queue: string,
+  index?: number,
 ): CheckedSendOptions {
   if (options === undefined) return nothing
-  const found = problems(`send to queue "${queue}"`)
-  found.knownKeys(options, KEYS)
+  const found = problems(
+    index === undefined
+      ? `send to queue "${queue}"`
+      : `payload ${index} of the batch to queue "${queue}"`,
+    index === undefined ? {} : { index },
+  )
+  found.knownKeys(options, SEND_OPTIONS)
   for (const name of ['idempotencyKey', 'dedupeKey', 'orderingKey', 'id'] as const) {
     const value: unknown = options[name]
     if (value !== undefined && (typeof value !== 'string' || !isId(value))) {
       found.add(`${name}: expected 1 to 255 printable ASCII characters, got ${show(value)}`)
     }
   }
+  found.optionalSignal('signal', options.signal)
   const checked = {
     ...checkTimes(options, found),
     priority: found.number('priority', options.priority, { min: 0, max: 9, default: 0 }),
@@ -88,6 +95,10 @@ function checkHeaders(
   found: Problems,
 ): Readonly<Record<string, string>> {
   if (headers === undefined) return nothing.headers
+  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers) {
+    found.add(`headers: expected an object of strings, got ${show(headers)}`)
+    return nothing.headers
+  }
   const entries = Object.entries(headers)
   if (entries.length > HEADERS_MAX) {
     found.add(`headers: expected at most ${HEADERS_MAX}, got ${entries.length}`)
@@ -98,7 +109,9 @@ function checkHeaders(
     const name = given.toLowerCase()
     const problem = headerProblem(name, value)
     if (problem !== undefined) found.add(`headers[${show(given)}]: ${problem}`)
-    else {
+    else if (Object.hasOwn(checked, name)) {
+      found.add(`headers[${show(given)}]: "${name}" is there twice, as names are lower-cased`)
+    } else {
       checked[name] = value
       bytes += name.length + Buffer.byteLength(value)
     }

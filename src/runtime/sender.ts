@@ -1,7 +1,8 @@
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
-import { MillraceError, OptionsError } from '../model/errors.ts'
+import { MillraceError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { isSignal, problems, show } from '../model/problems.ts'
 import { isSqliteHandle } from '../sql/sqlite-handle.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
@@ -10,10 +11,9 @@ import { faultError } from './fault-error.ts'
 import { faultless } from './faultless.ts'
 import { gatherer } from './gatherer.ts'
 import { type PrepareContext, prepare } from './prepare.ts'
-import { show } from './problems.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
-import { checkSendOptions } from './send-options.ts'
+import { checkSendOptions, SEND_OPTIONS } from './send-options.ts'
 import type { TransactionSends } from './transaction-sends.ts'
 
 /** Sends to one queue. */
@@ -107,8 +107,9 @@ export function sender(options: SenderOptions): Sender {
   return { sendNow: sendOne, sendBatch: sendMany }
 }
 
+/** What is no signal is named later, with everything else that is wrong with the options. */
 function throwIfEnded(closed: AbortSignal, signal: AbortSignal | undefined): void {
-  signal?.throwIfAborted()
+  if (signal !== undefined && isSignal(signal)) signal.throwIfAborted()
   if (!closed.aborted) return
   throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to send')
 }
@@ -140,15 +141,24 @@ function inTime<T>(prepared: MaybePromise<T>, queue: AnyQueue, tx: unknown): May
 
 function checkBatch(payloads: unknown, options: SenderOptions): void {
   const { sendBatch } = options.transport.traits.limits
-  const found: string[] = []
+  const { capacity } = options.queue
+  const found = problems(batchTo(options.queue))
   if (!Array.isArray(payloads)) {
-    found.push(`payloads: expected an array, got ${show(payloads)}`)
+    found.add(`payloads: expected an array, got ${show(payloads)}`)
   } else if (payloads.length > sendBatch) {
-    found.push(
+    found.add(
       `expected at most ${sendBatch} payloads for all-or-nothing, got ${payloads.length}; send several batches`,
     )
+  } else if (capacity !== 'unbounded' && payloads.length > capacity.maxDepth) {
+    found.add(
+      `a batch of ${payloads.length} never fits maxDepth ${capacity.maxDepth} of the queue; send smaller batches`,
+    )
   }
-  if (found.length > 0) throw new OptionsError(`sendBatch to queue "${options.queue.name}"`, found)
+  found.throwIfAny()
+}
+
+function batchTo(queue: AnyQueue): string {
+  return `sendBatch to queue "${queue.name}"`
 }
 
 function prepareBatch(
@@ -157,20 +167,16 @@ function prepareBatch(
   options: SenderOptions,
 ): MaybePromise<readonly Envelope[]> {
   const { queue, prepare: context } = options
+  if (send !== undefined) checkBatchOptions(send, queue)
   const { idempotencyKey, dedupeKey, ...same } = send ?? {}
-  if ('id' in same) {
-    throw new OptionsError(`sendBatch to queue "${options.queue.name}"`, [
-      'id: belongs to one message; send that one by itself',
-    ])
-  }
   const shared = send === undefined ? undefined : same
   const checked = checkSendOptions(shared, queue.name)
   const keyed = idempotencyKey !== undefined || dedupeKey !== undefined
   const prepared = payloads.map((payload, index) => {
     if (!keyed) return prepare(queue, payload, shared, context, { index, checked })
     const keys = {
-      ...keyOf('idempotencyKey', idempotencyKey, payload, index),
-      ...keyOf('dedupeKey', dedupeKey, payload, index),
+      ...keyOf('idempotencyKey', idempotencyKey?.(payload as never, index)),
+      ...keyOf('dedupeKey', dedupeKey?.(payload as never, index)),
     }
     return prepare(queue, payload, { ...same, ...keys }, context, { index })
   })
@@ -181,19 +187,21 @@ function isReady(envelope: MaybePromise<Envelope>): envelope is Envelope {
   return !isPromise(envelope)
 }
 
-function keyOf(
-  name: 'idempotencyKey' | 'dedupeKey',
-  give: unknown,
-  payload: unknown,
-  index: number,
-): SendOptions {
-  if (give === undefined) return {}
-  if (typeof give !== 'function') {
-    throw new OptionsError('sendBatch', [
-      `${name}: expected a function of payload and index, because one key belongs to one message`,
-    ])
+function checkBatchOptions(send: BatchSendOptions<never>, queue: AnyQueue): void {
+  const found = problems(batchTo(queue))
+  found.knownKeys(send, SEND_OPTIONS)
+  if ('id' in send) found.add('id: belongs to one message; send that one by itself')
+  for (const name of ['idempotencyKey', 'dedupeKey'] as const) {
+    const give: unknown = send[name]
+    if (give === undefined || typeof give === 'function') continue
+    found.add(
+      `${name}: expected a function of payload and index, because one key belongs to one message, got ${show(give)}`,
+    )
   }
-  const key: unknown = give(payload, index)
+  found.throwIfAny()
+}
+
+function keyOf(name: 'idempotencyKey' | 'dedupeKey', key: unknown): SendOptions {
   return key === undefined ? {} : { [name]: key }
 }
 

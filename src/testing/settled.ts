@@ -1,5 +1,7 @@
 import type { QueueStats } from '../admin/admin.ts'
 import { pause, systemClock } from '../model/clock.ts'
+import { MillraceError } from '../model/errors.ts'
+import { problems } from '../model/problems.ts'
 import type { App } from '../runtime/app.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
@@ -33,7 +35,7 @@ export async function settled<Tx>(
   options: SettledOptions = {},
 ): Promise<void> {
   const { app, clock } = subject
-  const { maxMs = MAX_MS, realWaitMs = REAL_WAIT_MS } = options
+  const { maxMs, realWaitMs } = checked(options)
   const endAt = clock.now() + maxMs
   let idleSince = clock.now()
   for (;;) {
@@ -52,6 +54,21 @@ export async function settled<Tx>(
     if (dueAt > endAt) throw unsettled(`${maxMs} ms of virtual time have passed`, stats)
     await clock.advance(Math.max(0, dueAt - clock.now()))
   }
+}
+
+function checked(options: SettledOptions): Required<SettledOptions> {
+  const found = problems('settled')
+  found.knownKeys(options, ['maxMs', 'realWaitMs'])
+  const bounds = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: false }
+  const settings = {
+    maxMs: found.number('maxMs', options.maxMs, { ...bounds, default: MAX_MS }),
+    realWaitMs: found.number('realWaitMs', options.realWaitMs, {
+      ...bounds,
+      default: REAL_WAIT_MS,
+    }),
+  }
+  found.throwIfAny()
+  return settings
 }
 
 /**
@@ -102,14 +119,16 @@ function ends<Tx>(app: App<Tx>): number {
   return counters.reduce((sum, one) => sum + one.acked + one.released + one.dead + one.lost, 0)
 }
 
-function unsettled(why: string, stats: readonly QueueStats[]): Error {
+function unsettled(why: string, stats: readonly QueueStats[]): MillraceError {
   const left = stats.map(
     ({ queue, depth, scheduled, inFlight, paused }) =>
       `"${queue}" has ${depth} ready, ${scheduled} scheduled, ${inFlight} in flight` +
       (paused ? ', and is paused' : ''),
   )
-  return new Error(
+  return new MillraceError(
+    'MILLRACE_NOT_SETTLED',
     `settled() gave up because ${why}: ${left.join('; ')}; ` +
       'has every queue a handler, and does each handler end?',
+    { fields: { queues: stats.map(({ queue }) => queue) } },
   )
 }

@@ -1,4 +1,5 @@
 import { silentLogger } from '../model/logger.ts'
+import { problems, show } from '../model/problems.ts'
 import type { App, CloseOptions } from '../runtime/app.ts'
 import type { MillraceOptions } from '../runtime/create.ts'
 import { createMillrace } from '../runtime/create-millrace.ts'
@@ -31,7 +32,7 @@ export interface TestApp<Tx = unknown> extends App<Tx> {
    * Starts the app when it is not started yet, then moves time until nothing is ready, scheduled or
    * in flight in any of its queues: retries, delays and everything that handlers sent on the way
    * are done. Dead letters may remain.
-   * @throws when `maxMs` have passed, or nothing can happen any more, with what is still waiting.
+   * @throws MILLRACE_NOT_SETTLED when `maxMs` have passed, or nothing can happen any more, with what is still waiting.
    */
   settled(options?: SettledOptions): Promise<void>
 }
@@ -46,7 +47,12 @@ export interface TestApp<Tx = unknown> extends App<Tx> {
  * await app.settled()
  */
 export async function testApp<Tx = unknown>(options: TestAppOptions<Tx>): Promise<TestApp<Tx>> {
-  const { clock = virtualClock(), transport = memory(), seed = 'millrace', ...rest } = options
+  const {
+    clock = virtualClock(),
+    transport = memory(),
+    seed = 'millrace',
+    ...rest
+  } = checked(options)
   const app = await createMillrace<Tx>({
     random: seededRandom(seed),
     logger: silentLogger,
@@ -64,6 +70,17 @@ export async function testApp<Tx = unknown>(options: TestAppOptions<Tx>): Promis
       await settled({ app, clock, transport }, settledOptions)
     },
   }
+}
+
+/** Everything else is checked by `createMillrace`. */
+function checked<Tx>(options: TestAppOptions<Tx>): TestAppOptions<Tx> {
+  const found = problems('testApp')
+  found.knownKeys(options, Object.keys(Object(options)))
+  if (options.seed !== undefined && typeof options.seed !== 'string') {
+    found.add(`seed: expected a string, got ${show(options.seed)}`)
+  }
+  found.throwIfAny()
+  return options
 }
 
 /** Nobody else moves the time while the app drains, so the close does. */

@@ -212,3 +212,16 @@ test('a failing onDeadLetter hook changes nothing for the message', async () => 
   assert.equal((await app.admin.stats(queue)).dead, 1)
   await closeNow(app, clock)
 })
+
+test('a closed app does not start again, whether it had been started or not', async () => {
+  const closed = { code: 'MILLRACE_CLOSED' }
+  for (const startFirst of [true, false]) {
+    const { app, clock } = await stage()
+    if (startFirst) await app.start()
+    const closing = app.close({ timeoutMs: 0 })
+    await assert.rejects(app.start(), closed)
+    await clock.advance(1_000)
+    await closing
+    await assert.rejects(app.start(), closed)
+  }
+})

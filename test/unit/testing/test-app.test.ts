@@ -174,3 +174,13 @@ test('With a memory inbox a message that comes twice has the effect of one.', as
   assert.equal(app.counters().steps?.acked, 2)
   await app.close()
 })
+
+test('settled() refuses wrong options, gives up with a code, and starts no closed app.', async () => {
+  const app = await testApp({ queues: [other] })
+  await assert.rejects(app.settled({ maxMS: 5 } as object), { code: 'MILLRACE_INVALID_OPTIONS' })
+  await assert.rejects(app.settled({ maxMs: -1 }), { code: 'MILLRACE_INVALID_OPTIONS' })
+  await app.send(other, '1')
+  await assert.rejects(app.settled(), { code: 'MILLRACE_NOT_SETTLED' })
+  await app.close()
+  await assert.rejects(app.settled(), { code: 'MILLRACE_CLOSED' })
+})
