@@ -63,8 +63,9 @@ function messageOf(error: unknown): string {
   if (message !== undefined && message !== '') return message
   const status = read(error, 'status')
   if (typeof status === 'number') return `status ${status}`
-  const name = readString(error, 'name')
-  return name === undefined ? UNREADABLE : `${name} without a message`
+  // Many throw a plain object with a code, and an AggregateError of connections has nothing else.
+  const known = safeCode(read(error, 'code')) ?? readString(error, 'name')
+  return known === undefined ? UNREADABLE : `${known} without a message`
 }
 
 function stackOf(error: unknown, message: string): string | undefined {

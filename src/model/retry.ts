@@ -29,6 +29,9 @@ export const THROTTLE_LIMIT_MS: number = DAY_MS
 /** A message that killed this many workers is not given to another one. */
 const CRASH_LIMIT = 3
 
+const CRASHED_LAST =
+  ', the last one by the death of its worker (it vanished with the message in its hands)'
+
 const JITTER = 0.1
 
 /** The ceiling of the backoff after the k-th failed attempt (first k = 1): `min(maxMs, baseMs * 2^(k-1))`. */
@@ -121,7 +124,8 @@ export function beforeRun(
   if (history.counted < retry.attempts) return undefined
   // Usually the last counted run was a crash. It was not when `attempts` was lowered by a deploy.
   const last = history.records.findLast((record) => record.errorClass !== 'throttled')
-  const reason = `${history.counted} of ${retry.attempts} attempts were used up before this run`
+  const died = last?.errorClass === 'crashed' ? CRASHED_LAST : ''
+  const reason = `${history.counted} of ${retry.attempts} attempts were used up before this run${died}`
   return { as: 'dead', errorClass: last?.errorClass ?? 'crashed', reason }
 }
 

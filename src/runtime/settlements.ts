@@ -37,17 +37,41 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
   const release: Settlements['release'] = (settlement) =>
     settle(settlement, () => void counters.released++)
 
-  const dead: Settlements['dead'] = (delivery, why) =>
-    settle({ as: 'dead', delivery, ...why }, () => {
-      counters.dead++
-      deps.drain.note(1)
-      announceDead(deps, delivery, why)
-    })
+  const dead: Settlements['dead'] = async (delivery, why) => {
+    const settlement: Settlement = { as: 'dead', delivery, ...why }
+    const outcome = await settler.settle(settlement)
+    const unclear = outcome.kind === 'lost' && outcome.unclear
+    if (outcome.kind !== 'settled' && !(unclear && (await isOnShelf(deps, delivery, why)))) {
+      return reportUnsettled(deps, settlement, outcome)
+    }
+    counters.dead++
+    deps.drain.note(1)
+    announceDead(deps, delivery, why)
+  }
 
   const giveBack: Settlements['giveBack'] = (delivery, delayMs) =>
     release({ as: 'released', delivery, delayMs, counted: false })
 
   return { acked, ack, release, giveBack, dead }
+}
+
+/** Whether it lies there by this very death: nobody else would tell of it. */
+async function isOnShelf<Tx>(
+  { transport, queue, logger }: WorkerDeps<Tx>,
+  { envelope }: Delivery,
+  why: DeadReason,
+): Promise<boolean> {
+  try {
+    const letter = await transport.shelf?.get(queue.name, envelope.id)
+    if (letter === undefined || letter.reason !== why.reason) return false
+    return why.attempt === undefined || letter.history.records.at(-1)?.at === why.attempt.at
+  } catch (cause) {
+    logger.warn(
+      `queue "${queue.name}": whether message ${envelope.id} is among the dead letters is not known`,
+      { queue: queue.name, messageId: envelope.id, cause },
+    )
+    return false
+  }
 }
 
 function reportUnsettled<Tx>(

@@ -12,7 +12,8 @@ export interface Settler {
 /** `failed`: the backend refused or stayed away; the message will come back when its lease ends. */
 export type SettleOutcome =
   | { readonly kind: 'settled' }
-  | { readonly kind: 'lost' }
+  /** `unclear`: an earlier try had an unknown outcome, so it may have been this very settlement that made it lost. */
+  | { readonly kind: 'lost'; readonly unclear: boolean }
   | { readonly kind: 'failed'; readonly fault: Fault }
 
 export interface SettlerOptions {
@@ -39,11 +40,13 @@ export function settler(options: SettlerOptions): Settler {
   const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
     const giveUpAt = clock.now() + options.leaseMs
     let waitMs = RETRY_FIRST_MS
+    let unclear = false
     for (;;) {
       const settled = await batches.add(settlement)
       if (settled.ok) return { kind: 'settled' }
       const { fault } = settled
-      if (fault.code === 'lost') return { kind: 'lost' }
+      if (fault.code === 'lost') return { kind: 'lost', unclear }
+      unclear ||= fault.outcome === 'unknown'
       // A fault that nobody knows may be over at the next try; giving up makes finished work run again.
       const hopeless = !fault.retryable && fault.code !== 'unknown'
       if (hopeless || options.ended.aborted || clock.now() + waitMs >= giveUpAt) {

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasCode, type Logger } from 'millrace'
 import { type MemoryConnector, memory } from 'millrace/memory'
+import type { Fault } from '../../src/model/fault.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { closeNow, stage } from './stage.ts'
 
+const unanswered: Fault = { code: 'unavailable', retryable: true, outcome: 'unknown' }
 const hang = (): Promise<never> => new Promise(() => undefined)
 
 /** A memory whose calls a test may replace while it runs. */
@@ -13,6 +15,8 @@ function breakable() {
   const broken: {
     transport?: Partial<Transport>
     subscription?: Partial<Subscription>
+    /** What the calls reach that are not replaced. */
+    inner?: Subscription
   } = {}
   const breaking = (inner: Subscription): Subscription => ({
     ...inner,
@@ -28,8 +32,10 @@ function breakable() {
       const inner = await store.connect(context)
       return {
         ...inner,
-        subscribe: async (queue, options) =>
-          breaking(await (broken.transport?.subscribe ?? inner.subscribe)(queue, options)),
+        subscribe: async (queue, options) => {
+          broken.inner = await (broken.transport?.subscribe ?? inner.subscribe)(queue, options)
+          return breaking(broken.inner)
+        },
         close: () => (broken.transport?.close ?? inner.close)(),
       }
     },
@@ -166,6 +172,37 @@ test('an ack that fails three times and then works is one run', async () => {
   await clock.advance(60_000)
   assert.deepEqual([calls, runs, app.counters()['orders']?.acked], [3, 1, 1])
   await closeNow(app, clock)
+})
+
+test('a death whose answer was lost is announced once, and only when it is on the shelf', async () => {
+  for (const stored of [true, false]) {
+    const { connector, broken } = breakable()
+    const told: string[] = []
+    const { app, clock, queue } = await stage({
+      transport: connector,
+      queue: { retry: { attempts: 1 } },
+      app: { onDeadLetter: (letter) => told.push(letter.reason) },
+    })
+    let id = ''
+    app.work(queue, () => {
+      throw new Error('no')
+    })
+    broken.subscription = {
+      settle: async (batch) => {
+        broken.subscription = {}
+        if (stored) await broken.inner?.settle(batch)
+        else await app.admin.messages.cancel(queue, id)
+        return batch.map(() => ({ ok: false, fault: unanswered }))
+      },
+    }
+    id = (await app.send(queue, { orderId: 'a' })).id
+    await app.start()
+    await clock.advance(60_000)
+    assert.equal(told.length, stored ? 1 : 0)
+    const counters = app.counters()['orders']
+    assert.deepEqual([counters?.dead, counters?.lost], stored ? [1, 0] : [0, 1])
+    await closeNow(app, clock)
+  }
 })
 
 test('a backend that comes back while the app closes keeps no subscription', async () => {

@@ -130,6 +130,9 @@ test('describing an error always succeeds', () => {
       /cannot be read/,
     ],
     [new Error(''), /^Error without a message$/],
+    [{ code: 'ECONNRESET' }, /^ECONNRESET without a message$/],
+    [{ code: 42, name: 'Odd' }, /^42 without a message$/],
+    [{ name: 'Odd' }, /^Odd without a message$/],
     [
       {
         message: {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Classification } from '../../src/model/classify.ts'
-import { freshHistory } from '../../src/model/history.ts'
+import { afterCrash, freshHistory } from '../../src/model/history.ts'
 import {
   afterFailure,
   backoffMs,
@@ -129,6 +129,11 @@ test('three crashes or used-up attempts forbid another run', () => {
     reason: '3 workers vanished with this message in their hands',
   })
   assert.equal(beforeRun({ ...freshHistory, counted: 8, crashes: 1 }, retry)?.errorClass, 'crashed')
+  const crashed = afterCrash({ ...freshHistory, counted: 1 }, 0)
+  assert.match(
+    beforeRun(crashed, { attempts: 2 })?.reason ?? '',
+    /^2 of 2 attempts were used up before this run, the last one by the death of its worker/,
+  )
 })
 
 test('attempts lowered by a deploy kill with the class of what really happened', () => {
