@@ -43,9 +43,11 @@ export async function queryClient(
   }
 }
 
-/** @param prepare only where the user's own `sql` prepares its statements too: behind some poolers it must not */
-export function postgresJsExecutor(tx: PostgresJsTransaction, prepare = false): PgExecutor {
-  return { execute: async (sql, params) => plainRows(await tx.unsafe(sql, params, { prepare })) }
+/** Never prepared: postgres.js does not tell whether its session is its own (see `learnSession`), and PgBouncer changes it. */
+export function postgresJsExecutor(tx: PostgresJsTransaction): PgExecutor {
+  return {
+    execute: async (sql, params) => plainRows(await tx.unsafe(sql, params, { prepare: false })),
+  }
 }
 
 function adapterExecutor(adapter: TransactionAdapter): PgExecutor {

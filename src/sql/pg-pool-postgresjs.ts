@@ -13,8 +13,7 @@ const ISOLATION = 'isolation level read committed read write'
 export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgPool {
   const { clock, timeoutMs: defaultMs = CALL_TIMEOUT_MS } = options
   const closing = new AbortController()
-  const prepare = sql.options?.prepare === true
-  const plain = postgresJsExecutor(sql as unknown as PostgresJsTransaction, prepare)
+  const plain = postgresJsExecutor(sql as unknown as PostgresJsTransaction)
 
   const check = ({ signal }: PgCallOptions): void => {
     try {
@@ -36,7 +35,7 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
       check(call)
       let value: { readonly of: T } | undefined
       await sql.begin(ISOLATION, async (tx: PostgresJsTransaction) => {
-        const inner = postgresJsExecutor(tx, prepare)
+        const inner = postgresJsExecutor(tx)
         const execute = (text: string, params: readonly unknown[]) =>
           within(inner.execute(text, params), call.timeoutMs)
         value = { of: await run({ execute }, tx) }

@@ -28,7 +28,6 @@ export interface PgPoolLike {
 
 /** A postgres.js `sql`. */
 export interface PostgresJsLike {
-  readonly options?: { readonly prepare?: unknown }
   unsafe(query: string, parameters?: never[], options?: { prepare?: boolean }): PromiseLike<unknown>
   begin(options: string, run: (tx: PostgresJsTransaction) => Promise<void>): Promise<unknown>
   listen(
