@@ -135,7 +135,8 @@ export function beforeRun(
  */
 export function retryHorizonMs(retry: RetryLimits): number {
   const retriesMs = Math.max(0, retry.attempts - 1) * retry.maxMs
-  const lastThrottleMs = THROTTLE_LIMIT_MS * (1 + JITTER)
+  // Told nothing, a throttled message waits the first backoff, which may be longer than a day.
+  const lastThrottleMs = Math.max(THROTTLE_LIMIT_MS * (1 + JITTER), backoffCeilingMs(1, retry))
   return retriesMs + THROTTLE_LIMIT_MS + lastThrottleMs
 }
 
