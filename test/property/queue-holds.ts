@@ -11,7 +11,7 @@ export interface ModelRun {
   readonly seed?: number
 }
 
-/** A server's store looks for leases that ran out now and then, at most this long after. */
+/** A server's store looks for leases that ran out at a receive from any queue, at most once within this time. */
 const SWEEP_MS = 1_500
 
 /**
@@ -23,6 +23,9 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
   const near = await harness.connect()
   const far = await harness.connect()
   const movable = harness.time !== undefined
+  const { signal } = new AbortController()
+  const idle = { group: 'sweeper', leaseMs: LEASE_MS, maxInFlight: 1 }
+  const sweeper = await far.subscribe(await harness.freshQueue(), idle)
   try {
     await fc.assert(
       fc.asyncProperty(commands({ movable, maxCommands }), async (chosen: Iterable<Command>) => {
@@ -37,9 +40,12 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
           held: new Map(),
           zombies: [],
           leaseMs: harness.leaseMs,
-          passes: (ms) =>
-            harness.time ? harness.time.advance(ms) : pause(systemClock(), ms + SWEEP_MS),
-          signal: new AbortController().signal,
+          passes: async (ms) => {
+            if (harness.time) return await harness.time.advance(ms)
+            await pause(systemClock(), ms + SWEEP_MS)
+            await sweeper.receive({ max: 1, waitMs: 0, signal })
+          },
+          signal,
         }
         try {
           await fc.asyncModelRun(() => ({ model: newModel(), real }), chosen)
