@@ -25,7 +25,7 @@ const clients = {
 
 for (const [client, open] of Object.entries(clients)) {
   for (const place of ['transport', 'outbox'] as const) {
-    test(`${client}, ${place}: a send inside a synchronous transaction follows it, or is refused before the COMMIT`, async () => {
+    test(`${client}, ${place}: a send inside a synchronous transaction follows it, or is refused before the COMMIT`, async (t) => {
       const db = open()
       db.exec('CREATE TABLE rows (n INTEGER)')
       const app = await createMillrace({
@@ -34,6 +34,10 @@ for (const [client, open] of Object.entries(clients)) {
           : { transport: memory(), outbox: sqliteOutbox({ db }) }),
         queues,
         logger: silentLogger,
+      })
+      t.after(async () => {
+        await app.close({ timeoutMs: 0 })
+        db.close()
       })
       const transact = <T>(send: () => T): T => {
         db.exec('BEGIN IMMEDIATE')
@@ -54,13 +58,11 @@ for (const [client, open] of Object.entries(clients)) {
       assert.throws(() => transact(() => app.send(checked, { n: 1 }, { tx: db })), refused)
       assert.throws(() => transact(() => app.sendBatch(checked, [{ n: 1 }], { tx: db })), refused)
       assert.deepEqual({ ...(rows() as object) }, { n: 1 })
-      await app.close()
-      db.close()
     })
   }
 }
 
-test('inside a SQLite ctx.tx an asynchronous schema is blamed, not the function', async () => {
+test('inside a SQLite ctx.tx an asynchronous schema is blamed, not the function', async (t) => {
   const db = new DatabaseSync(':memory:')
   const dead = Promise.withResolvers<string>()
   const app = await createMillrace({
@@ -70,6 +72,10 @@ test('inside a SQLite ctx.tx an asynchronous schema is blamed, not the function'
     logger: silentLogger,
     onDeadLetter: (letter) => dead.resolve(letter.reason),
   })
+  t.after(async () => {
+    await app.close({ timeoutMs: 0 })
+    db.close()
+  })
   app.work(plain, async (_message, ctx) => {
     await ctx.tx(() => {
       void ctx.send(checked, { n: 1 })
@@ -78,6 +84,4 @@ test('inside a SQLite ctx.tx an asynchronous schema is blamed, not the function'
   await app.send(plain, { n: 1 })
   await app.start()
   assert.match(await dead.promise, /^the schema of queue "checked" is asynchronous/)
-  await app.close()
-  db.close()
 })
