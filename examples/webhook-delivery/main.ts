@@ -20,9 +20,23 @@ async function run(): Promise<void> {
   const { port, receiverPort, file } = readOptions(process.argv.slice(2))
   // The config file reads it, here and when the command line loads it in another terminal.
   process.env['WEBHOOK_FILE'] = file
-  const { default: config } = await import('./millrace.config.ts')
-
   const receiver = await startReceiver(receiverPort, print)
+  try {
+    await serve({ port, file, receiverUrl: receiver.url })
+  } finally {
+    await receiver.close()
+  }
+  print('bye')
+}
+
+interface Service {
+  readonly port: number
+  readonly file: string
+  readonly receiverUrl: string
+}
+
+async function serve({ port, file, receiverUrl }: Service): Promise<void> {
+  const { default: config } = await import('./millrace.config.ts')
   const app = await createMillrace({
     ...config,
     onDeadLetter: ({ id, errorClass, owner }) => {
@@ -35,8 +49,8 @@ async function run(): Promise<void> {
     app.work(deliveries, deliver, { concurrency: 20 })
     await door.listen()
     await app.start()
-    for (const line of hints({ intakeUrl: door.url, receiverUrl: receiver.url, file })) print(line)
-    print(`webhook-delivery is ready: ${door.url} stores in ${file}, receiver at ${receiver.url}`)
+    for (const line of hints({ intakeUrl: door.url, receiverUrl, file })) print(line)
+    print(`webhook-delivery is ready: ${door.url} stores in ${file}, receiver at ${receiverUrl}`)
     await untilSignal(() => {
       print('aborting what still runs')
       void app.close({ timeoutMs: 0 })
@@ -45,7 +59,5 @@ async function run(): Promise<void> {
   } finally {
     await door.close()
     await app.close()
-    await receiver.close()
   }
-  print('bye')
 }
