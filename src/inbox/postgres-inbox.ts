@@ -1,4 +1,4 @@
-import { OptionsError } from '../model/errors.ts'
+import { problems } from '../model/problems.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { textArray } from '../sql/pg-array.ts'
 import { migratePg, pgDatabaseId, printMigrations } from '../sql/pg-migrate.ts'
@@ -66,15 +66,12 @@ const NAME = 'postgres'
 const KNOWN: readonly string[] = ['url', 'pool', 'schema', 'ttlMs']
 
 function checkOptions(options: PostgresInboxUrl | PostgresInboxPool<PgSource>): void {
+  const found = problems('postgresInbox')
+  found.knownKeys(options, KNOWN)
   const problem = addressProblem(options)
-  const problems = [
-    ...Object.keys(options)
-      .filter((key) => !KNOWN.includes(key))
-      .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
-    ...(problem === undefined ? [] : [problem]),
-    ...ttlProblems(options.ttlMs),
-  ]
-  if (problems.length > 0) throw new OptionsError('postgresInbox', problems)
+  if (problem !== undefined) found.add(problem)
+  for (const one of ttlProblems(options.ttlMs)) found.add(one)
+  found.throwIfAny()
   checkSchemaName(options.schema ?? 'millrace')
 }
 

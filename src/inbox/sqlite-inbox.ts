@@ -1,9 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Clock } from '../model/clock.ts'
-import { MillraceError, OptionsError } from '../model/errors.ts'
+import { MillraceError } from '../model/errors.ts'
+import { read } from '../model/probe.ts'
+import { problems } from '../model/problems.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { prepared, sqliteClient } from '../sql/sqlite-handle.ts'
-import { locationProblems, openLocation } from '../sql/sqlite-location.ts'
+import { checkSynchronous, locationProblems, openLocation } from '../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
 import type { Inbox, InboxConnector, InboxContext, InboxKey } from './inbox.ts'
@@ -65,18 +67,12 @@ const NAME = 'sqlite'
 const KNOWN: readonly string[] = ['file', 'db', 'ttlMs', 'synchronous']
 
 function checkOptions(options: object): void {
-  const { file, db, ttlMs, synchronous = 'full' } = options as Readonly<Record<string, unknown>>
-  const problems = [
-    ...Object.keys(options)
-      .filter((key) => !KNOWN.includes(key))
-      .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
-    ...locationProblems({ file, db }),
-    ...ttlProblems(ttlMs),
-    ...(synchronous === 'full' || synchronous === 'normal'
-      ? []
-      : [`expected 'full' or 'normal' for synchronous, got ${String(synchronous)}`]),
-  ]
-  if (problems.length > 0) throw new OptionsError('sqliteInbox', problems)
+  const found = problems('sqliteInbox')
+  found.knownKeys(options, KNOWN)
+  for (const problem of locationProblems(options)) found.add(problem)
+  for (const problem of ttlProblems(read(options, 'ttlMs'))) found.add(problem)
+  checkSynchronous(read(options, 'synchronous') ?? 'full', found)
+  found.throwIfAny()
 }
 
 async function connectFile(

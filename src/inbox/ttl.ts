@@ -1,4 +1,5 @@
 import { OptionsError } from '../model/errors.ts'
+import { show } from '../model/problems.ts'
 
 const DAY_MS = 86_400_000
 const TTL_MIN_DEFAULT_MS = 7 * DAY_MS
@@ -8,7 +9,7 @@ const TTL_MAX_MS = 3_650 * DAY_MS
 export function ttlProblems(ttlMs: unknown): readonly string[] {
   if (ttlMs === undefined) return []
   if (typeof ttlMs === 'number' && ttlMs > 0 && ttlMs <= TTL_MAX_MS) return []
-  return [`expected a number of ms up to ${TTL_MAX_MS} (ten years) for ttlMs, got ${String(ttlMs)}`]
+  return [`expected a number of ms up to ${TTL_MAX_MS} (ten years) for ttlMs, got ${show(ttlMs)}`]
 }
 
 /**

@@ -1,4 +1,4 @@
-import { OptionsError } from '../model/errors.ts'
+import { problems } from '../model/problems.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { pgExecutor } from '../sql/pg-executor.ts'
 import { refuseIdle } from '../sql/pg-idle.ts'
@@ -30,15 +30,12 @@ export type PostgresOutboxOptions = PgAddress & {
  * @throws MILLRACE_INVALID_OPTIONS
  */
 export function postgresOutbox(options: PostgresOutboxOptions): OutboxConnector {
-  const { schema = 'millrace' } = options
+  const found = problems('postgresOutbox')
+  found.knownKeys(options, KNOWN)
   const problem = addressProblem(options)
-  const problems = [
-    ...Object.keys(options)
-      .filter((key) => !KNOWN.includes(key))
-      .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
-    ...(problem === undefined ? [] : [problem]),
-  ]
-  if (problems.length > 0) throw new OptionsError('postgresOutbox', problems)
+  if (problem !== undefined) found.add(problem)
+  found.throwIfAny()
+  const { schema = 'millrace' } = options
   checkSchemaName(schema)
   const address: PgAddress =
     options.url === undefined ? { pool: options.pool } : { url: options.url }

@@ -1,8 +1,9 @@
-import { MillraceError, OptionsError } from '../model/errors.ts'
+import { MillraceError } from '../model/errors.ts'
 import { newId } from '../model/ids.ts'
+import { problems } from '../model/problems.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../sql/sqlite-handle.ts'
-import { locationProblems, openLocation } from '../sql/sqlite-location.ts'
+import { checkSynchronous, locationProblems, openLocation } from '../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
 import { handOver } from './handover.ts'
@@ -43,17 +44,12 @@ export interface SqliteOutboxSettings {
  * @throws MILLRACE_INVALID_OPTIONS
  */
 export function sqliteOutbox(options: SqliteOutboxOptions): OutboxConnector {
+  const found = problems('sqliteOutbox')
+  found.knownKeys(options, KNOWN)
   const { file, db, synchronous = 'full' } = options
-  const problems = [
-    ...Object.keys(options)
-      .filter((key) => !KNOWN.includes(key))
-      .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
-    ...locationProblems({ file, db }),
-    ...(synchronous === 'full' || synchronous === 'normal'
-      ? []
-      : [`expected 'full' or 'normal' for synchronous, got ${String(synchronous)}`]),
-  ]
-  if (problems.length > 0) throw new OptionsError('sqliteOutbox', problems)
+  for (const problem of locationProblems(options)) found.add(problem)
+  checkSynchronous(synchronous, found)
+  found.throwIfAny()
   const location = db === undefined ? { file: file ?? '' } : { db }
   return {
     name: NAME,

@@ -1,4 +1,5 @@
 import { OptionsError } from '../model/errors.ts'
+import { show } from '../model/problems.ts'
 
 /** Postgres cuts longer names without an error (manual, Identifiers), so they are refused. */
 const NAME_MAX_BYTES = 63
@@ -13,7 +14,7 @@ export function checkSchemaName(schema: unknown): string {
   if (usable && Buffer.byteLength(schema) <= NAME_MAX_BYTES && !schema.startsWith('pg_'))
     return schema
   throw new OptionsError('schema', [
-    `expected the name of a Postgres schema, 1 to ${NAME_MAX_BYTES} bytes and not beginning with pg_, got ${String(schema)}`,
+    `expected the name of a Postgres schema, 1 to ${NAME_MAX_BYTES} bytes and not beginning with pg_, got ${show(schema)}`,
   ])
 }
 

@@ -1,4 +1,6 @@
 import { MillraceError, OptionsError } from '../model/errors.ts'
+import { show } from '../model/problems.ts'
+import { eitherProblem } from './either.ts'
 import type { PgPool, PgPoolOptions } from './pg-pool.ts'
 import { nodePostgresPool, ownNodePostgresPool } from './pg-pool-node.ts'
 import { postgresJsPool } from './pg-pool-postgresjs.ts'
@@ -22,19 +24,40 @@ export async function pgPool(address: PgAddress, options: PgPoolOptions): Promis
 
 export const POOL_EXPECTED = 'expected a Pool of node-postgres or the `sql` of postgres.js'
 
-/** Says what is wrong with an address before anybody connects; undefined when nothing is. */
-export function addressProblem(address: {
+/**
+ * Says what is wrong with an address before anybody connects; undefined when nothing is. Takes the options as they were
+ * given. The address is never shown, because it may hold a password.
+ */
+export function addressProblem(given: {
   readonly url?: unknown
   readonly pool?: unknown
 }): string | undefined {
-  const { url, pool } = address
-  if ((url === undefined) === (pool === undefined)) return 'expected either url or pool'
-  if (pool !== undefined)
-    return isPgPool(pool) || isPostgresJs(pool) ? undefined : `pool: ${POOL_EXPECTED}`
-  const usable = typeof url === 'string' && /^postgres(ql)?:\/\//.test(url)
-  return usable
+  const { url, pool } = given
+  const choice = eitherProblem(given, 'url', 'pool')
+  if (choice !== undefined) return choice
+  if (pool !== undefined) {
+    return isPgPool(pool) || isPostgresJs(pool)
+      ? undefined
+      : `pool: ${POOL_EXPECTED}, got ${show(pool)}`
+  }
+  if (typeof url !== 'string') return `${URL_EXPECTED}, got ${show(url)}`
+  if (!/^postgres(ql)?:\/\//.test(url)) return `${URL_EXPECTED}, got ${kindOf(url)}`
+  return isReadable(url)
     ? undefined
-    : 'url: expected an address such as postgres://user:password@host:5432/database'
+    : 'url cannot be read as an address; characters such as # / ? @ in user and password must be percent-encoded'
+}
+
+const URL_EXPECTED = 'url: expected an address such as postgres://host:5432/database'
+
+function kindOf(url: string): string {
+  if (url === '') return 'an empty text; is the environment variable set?'
+  const scheme = /^[a-z][a-z0-9+.-]{0,20}:\/\//i.exec(url)?.[0]
+  return scheme === undefined ? 'a text without postgres://' : `one that begins with ${scheme}`
+}
+
+/** As node-postgres reads it: spaces are encoded, and the host may be left out (a socket named in `?host=`). */
+function isReadable(url: string): boolean {
+  return [url, url.replace('@/', '@host/')].some((text) => URL.canParse(text, 'postgres://base'))
 }
 
 type NodePostgres = typeof import('pg')

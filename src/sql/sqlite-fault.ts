@@ -50,14 +50,30 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED || code === PROTOCOL
 }
 
-/** A raw error as a user should see it: a full disk gets its own code, everything else stays as it is. */
+/** The file is something else, or encrypted. */
+export function isNoDatabase(error: unknown): boolean {
+  return sqliteCode(error) === NOTADB
+}
+
+/** A raw error as a user should see it: what he can mend gets its own code, everything else stays as it is. */
 export function clearError(error: unknown): unknown {
-  if (sqliteCode(error) !== FULL) return error
-  return new MillraceError(
-    'MILLRACE_DISK_FULL',
-    'SQLite could not write: the disk (or the limit set for this database) is full; nothing was stored, free some space and try again',
-    { cause: error, retryable: true },
-  )
+  switch (sqliteCode(error)) {
+    case FULL:
+      return new MillraceError(
+        'MILLRACE_DISK_FULL',
+        'SQLite could not write: the disk (or the limit set for this database) is full; nothing was stored, free some space and try again',
+        { cause: error, retryable: true },
+      )
+    case READONLY:
+      return new MillraceError(
+        'MILLRACE_DENIED',
+        'SQLite may not write: the file, its -wal and -shm, or their folder are read-only for this account; nothing was stored, ' +
+          'give it the right to write',
+        { cause: error },
+      )
+    default:
+      return error
+  }
 }
 
 /** Names the fault behind an error of SQLite or of these tools. */

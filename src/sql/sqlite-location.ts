@@ -1,4 +1,6 @@
 import { OptionsError } from '../model/errors.ts'
+import { type Problems, show } from '../model/problems.ts'
+import { eitherProblem } from './either.ts'
 import type { SqliteHandle } from './executor.ts'
 import { isOpenHandle, isSqliteHandle, sqliteIdentity } from './sqlite-handle.ts'
 import { type OpenContext, openBeside, openSqlite } from './sqlite-open.ts'
@@ -9,19 +11,30 @@ export interface SqliteLocation {
   readonly db?: unknown
 }
 
-/** What is wrong with a location; empty when nothing is. */
-export function locationProblems({ file, db }: SqliteLocation): readonly string[] {
-  if ((file === undefined) === (db === undefined)) return ['expected either file or db']
+/** What is wrong with a location; empty when nothing is. Takes the options as they were given. */
+export function locationProblems(given: SqliteLocation): readonly string[] {
+  const { file, db } = given
+  const choice = eitherProblem(given, 'file', 'db')
+  if (choice !== undefined) return [choice]
   if (db !== undefined) {
     return isSqliteHandle(db)
       ? []
-      : ['expected a DatabaseSync of node:sqlite or a Database of better-sqlite3 for db']
+      : [
+          `db: expected a DatabaseSync of node:sqlite or a Database of better-sqlite3, got ${show(db)}`,
+        ]
   }
-  if (typeof file !== 'string' || file === '') return ['expected a path for file']
+  if (typeof file !== 'string' || file === '') {
+    return [`file: expected a path, got ${show(file)}`]
+  }
   if (file === ':memory:') {
-    return ['file ":memory:" would be another database for every connection; pass a handle as db']
+    return ['file: ":memory:" would be another database for every connection; pass a handle as db']
   }
-  return file.startsWith('file:') ? [`expected a path for file, got the URI "${file}"`] : []
+  return file.startsWith('file:') ? [`file: expected a path, got the URI ${show(file)}`] : []
+}
+
+export function checkSynchronous(synchronous: unknown, found: Problems): void {
+  if (synchronous === 'full' || synchronous === 'normal') return
+  found.add(`synchronous: expected 'full' or 'normal', got ${show(synchronous)}`)
 }
 
 /** A connection for our own statements. */

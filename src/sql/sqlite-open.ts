@@ -1,9 +1,9 @@
-import { statfsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import type { SqliteHandle } from './executor.ts'
-import { isBusy } from './sqlite-fault.ts'
+import { isBusy, isNoDatabase } from './sqlite-fault.ts'
 import { asRow, isSqliteHandle, sqliteIdentity } from './sqlite-handle.ts'
 import { whenFree } from './sqlite-write.ts'
 
@@ -46,7 +46,10 @@ async function settle(
   file: string,
   context: OpenContext,
 ): Promise<SqliteHandle> {
-  if (file !== ':memory:') refuseShare(file)
+  if (file !== ':memory:') {
+    refuseShare(file)
+    refuseReadOnly(file)
+  }
   const handle = opened(open, file)
   try {
     sqliteIdentity(handle)
@@ -109,6 +112,13 @@ function journalMode(handle: SqliteHandle, file: string): string {
     return String(asRow(handle.prepare(SET_WAL).get()).journal_mode)
   } catch (error) {
     if (isBusy(error)) throw error
+    if (isNoDatabase(error)) {
+      throw new MillraceError(
+        'MILLRACE_INVALID_OPTIONS',
+        `SQLite file ${file} is not a SQLite database (or it is encrypted); check the name`,
+        { cause: error, fields: { file } },
+      )
+    }
     throw refused(
       file,
       'WAL could not be switched on; the file and its folder must be writable, on a local disk',
@@ -142,6 +152,20 @@ function refuseShare(file: string): void {
     file,
     `it lies on a network share (${share}), where SQLite's locks do not hold; use a local disk, or Postgres`,
   )
+}
+
+/** SQLite opens what it may only read, and says so at the first write. Asked by name: opening it would drop its locks. */
+function refuseReadOnly(file: string): void {
+  if (!existsSync(file)) return
+  try {
+    accessSync(file, constants.W_OK)
+  } catch (cause) {
+    throw refused(
+      file,
+      'the file and its folder must be writable; give this account the right (chmod, chown), or put the file elsewhere',
+      cause,
+    )
+  }
 }
 
 function fileSystem(folder: string): number {

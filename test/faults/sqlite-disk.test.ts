@@ -4,6 +4,7 @@ import { chmod, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { sqlite } from 'millrace/sqlite'
 import { virtualClock } from 'millrace/testing'
 import { hasCode, MillraceError } from '../../src/model/errors.ts'
@@ -155,4 +156,30 @@ test('a folder that may not be written to is refused with the file, the reason a
     else await chmod(folder, 0o755)
     await dispose()
   }
+})
+
+test('a read-only file in a folder that may be written to is refused in the same way', async () => {
+  const { file, dispose } = await databaseFile()
+  await (await connect(sqlite({ file }))).close()
+  await chmod(dirname(file), 0o777)
+  await chmod(file, 0o444)
+  const child = fileURLToPath(new URL('sqlite-read-only.ts', import.meta.url))
+  const args = ['--conditions=millrace-source', child, file]
+  const said = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }))
+  assert.equal(said.code, 'MILLRACE_DENIED')
+  assert.ok(said.message.includes(file))
+  assert.match(said.message, /must be writable; give this account the right/)
+  await dispose()
+})
+
+test('a database that became read-only refuses with MILLRACE_DENIED and says what to do', async () => {
+  const db = new DatabaseSync(':memory:')
+  const transport = await connect(sqlite({ db }))
+  db.exec('PRAGMA query_only = 1')
+  const refused = await transport.send('q', [envelope(1)], { signal }).catch((e: unknown) => e)
+  assert.ok(hasCode(refused, 'MILLRACE_DENIED'), String(refused))
+  assert.match(String(refused), /give it the right to write/)
+  assert.equal(transport.diagnose(refused).code, 'denied')
+  await transport.close()
+  db.close()
 })

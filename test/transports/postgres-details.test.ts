@@ -19,7 +19,7 @@ test('every wrong option is named at once', () => {
     (error) =>
       hasCode(error, 'MILLRACE_INVALID_OPTIONS') &&
       /durable.*url.*listen.*pollMs|durable/.test(String(error)) &&
-      /10 to 60000 for pollMs, got 1/.test(String(error)),
+      /pollMs: expected a number from 10 to 60000, got 1/.test(String(error)),
   )
   for (const options of [
     {},

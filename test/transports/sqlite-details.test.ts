@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
+import { postgresInbox, sqliteInbox } from 'millrace/inbox'
+import { postgresOutbox, sqliteOutbox } from 'millrace/outbox'
+import { postgres } from 'millrace/postgres'
 import { sqlite } from 'millrace/sqlite'
 import { virtualClock } from 'millrace/testing'
 import { systemClock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
+import { messageOfError } from '../../src/model/describe-error.ts'
 import { hasCode } from '../../src/model/errors.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, Transport } from '../../src/transport/transport.ts'
@@ -48,7 +52,7 @@ test('every wrong option is named at once', () => {
     () => Reflect.apply(sqlite, undefined, [wrong]),
     (error) =>
       hasCode(error, 'MILLRACE_INVALID_OPTIONS') &&
-      /durable.*'full' or 'normal'.*pollMs, got 0/.test(String(error)),
+      /durable.*'full' or 'normal', got "off".*pollMs: .*got 0/.test(String(error)),
   )
   for (const options of [
     {},
@@ -85,6 +89,53 @@ test('a path where SQLite cannot work is refused with its name and what to do', 
     /folder\.db.*could not be opened/,
   )
   await dispose()
+})
+
+test('a file that is no SQLite database is called that', async () => {
+  const { file, dispose } = await databaseFile()
+  await writeFile(file, '{ "name": "a package.json, mistaken for the database" }'.padEnd(2_000))
+  await rejects(connect(sqlite({ file })), /\.db is not a SQLite database .*check the name/)
+  await dispose()
+})
+
+test('where the database is: what was got is said, and so is a variable that may be unset', () => {
+  const makers = { sqlite, sqliteInbox, sqliteOutbox, postgres, postgresInbox, postgresOutbox }
+  const cases: readonly (readonly [RegExp, unknown, RegExp])[] = [
+    [/sqlite/, undefined, /expected an object of options, got undefined/],
+    [/postgres/, 'postgres://x', /expected an object of options, got "postgres:\/\/x"/],
+    [/sqlite/, {}, /expected either file or db, got neither/],
+    [/sqlite/, { file: undefined }, /got file: undefined; is the environment variable set\?/],
+    [/sqlite/, { file: 'a', db: {} }, /got both/],
+    [/sqlite/, { file: 5 }, /file: expected a path, got 5/],
+    [/sqlite/, { db: {} }, /db: expected a DatabaseSync .*, got an empty object/],
+    [/sqlite/, { fil: 'a' }, /unknown option "fil", did you mean "file"\?/],
+    [/sqlite/, { file: 'a', synchronous: 'of' }, /synchronous: expected .*, got "of"/],
+    [/postgres/, {}, /expected either url or pool, got neither/],
+    [/postgres/, { url: undefined }, /got url: undefined; is the environment variable set\?/],
+    [/postgres/, { url: '' }, /an empty text; is the environment variable set\?/],
+    [/postgres/, { url: 'postgres://x', pool: {} }, /got both/],
+    [/postgres/, { pool: {} }, /pool: expected .*, got an empty object/],
+    [/postgres/, { url: 'mysql://u:hunter2@h/d' }, /one that begins with mysql:/],
+    [/postgres/, { url: 'postgres://u:hunter2#x@h/d' }, /cannot be read.*percent-encoded/],
+    [/postgres/, { url: 'postgres://x', schem: 'a' }, /did you mean "schema"\?/],
+  ]
+  for (const [which, options, expected] of cases) {
+    const chosen = Object.entries(makers).filter(([name]) => which.test(name))
+    assert.equal(chosen.length, 3)
+    for (const [name, make] of chosen) {
+      assert.throws(
+        () => Reflect.apply(make, undefined, [options]),
+        (error: Error) => {
+          assert.ok(hasCode(error, 'MILLRACE_INVALID_OPTIONS'), `${name}: ${error}`)
+          assert.match(error.message, expected, name)
+          assert.doesNotMatch(error.message, /hunter2/)
+          // Redaction, which every message passes on its way to a terminal, must have nothing to take.
+          assert.equal(messageOfError(error), error.message)
+          return true
+        },
+      )
+    }
+  }
 })
 
 test('a newer schema is refused, and an outdated one where only checking is allowed', async () => {

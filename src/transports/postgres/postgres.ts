@@ -1,4 +1,4 @@
-import { OptionsError } from '../../model/errors.ts'
+import { problems, show } from '../../model/problems.ts'
 import { migratePg, pgDatabaseId, printMigrations } from '../../sql/pg-migrate.ts'
 import { checkSchemaName } from '../../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../../sql/pg-open.ts'
@@ -130,33 +130,23 @@ function channelOf(databaseId: string): string {
 const KNOWN = ['url', 'pool', 'schema', 'listen', 'pollMs', 'timeoutMs', 'notifyInTransaction']
 
 function resolve(options: PostgresOptions): Resolved {
-  const problems: string[] = []
-  if (typeof options !== 'object' || options === null) {
-    throw new OptionsError('postgres', ['expected { url } or { pool }'])
-  }
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.includes(name))
-      problems.push(`unknown option ${name}; known are ${KNOWN.join(', ')}`)
-  }
-  const {
-    schema = 'millrace',
-    listen = true,
-    pollMs,
-    timeoutMs = 30_000,
-    notifyInTransaction = true,
-  } = options
+  const found = problems('postgres')
+  found.knownKeys(options, KNOWN)
+  const { schema = 'millrace', listen = true, pollMs, notifyInTransaction = true } = options
   const address = addressProblem(options)
-  if (address !== undefined) problems.push(address)
-  problems.push(...schemaProblems(schema))
+  if (address !== undefined) found.add(address)
+  for (const problem of schemaProblems(schema)) found.add(problem)
   for (const [name, value] of Object.entries({ listen, notifyInTransaction })) {
-    if (typeof value !== 'boolean')
-      problems.push(`expected ${name} to be true or false, got ${String(value)}`)
+    if (typeof value !== 'boolean') found.add(`${name}: expected true or false, got ${show(value)}`)
   }
-  problems.push(...rangeProblems('pollMs', pollMs ?? 250, 10, 60_000))
-  problems.push(...rangeProblems('timeoutMs', timeoutMs, 100, 600_000))
-  if (problems.length > 0) throw new OptionsError('postgres', problems)
+  found.number('pollMs', pollMs, { ...POLL, integer: false })
+  const timeoutMs = found.number('timeoutMs', options.timeoutMs, { ...TIMEOUT, integer: false })
+  found.throwIfAny()
   return { address: options, schema, listen, pollMs, timeoutMs, notifyInTransaction }
 }
+
+const POLL = { min: 10, max: 60_000, default: 250 } as const
+const TIMEOUT = { min: 100, max: 600_000, default: 30_000 } as const
 
 function schemaProblems(schema: unknown): readonly string[] {
   try {
@@ -165,9 +155,4 @@ function schemaProblems(schema: unknown): readonly string[] {
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)]
   }
-}
-
-function rangeProblems(name: string, value: unknown, min: number, max: number): readonly string[] {
-  const fits = typeof value === 'number' && Number.isFinite(value) && value >= min && value <= max
-  return fits ? [] : [`expected ${min} to ${max} for ${name}, got ${String(value)}`]
 }

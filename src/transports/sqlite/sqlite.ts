@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
-import { MillraceError, OptionsError } from '../../model/errors.ts'
+import { MillraceError } from '../../model/errors.ts'
+import { problems } from '../../model/problems.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
-import { locationProblems, openLocation } from '../../sql/sqlite-location.ts'
+import { checkSynchronous, locationProblems, openLocation } from '../../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
 import type { Synchronous } from '../../sql/sqlite-open.ts'
 import { BUSY_TIMEOUT_MS } from '../../sql/sqlite-write.ts'
@@ -94,24 +95,22 @@ function refuseMissing(options: Resolved): void {
 const KNOWN: readonly string[] = ['file', 'db', 'synchronous', 'pollMs', 'busyTimeoutMs']
 
 function resolve(options: SqliteOptions): Resolved {
-  const { file, db, synchronous = 'full', pollMs = 25, busyTimeoutMs = BUSY_TIMEOUT_MS } = options
-  const problems = [
-    ...Object.keys(options)
-      .filter((key) => !KNOWN.includes(key))
-      .map((key) => `unknown option "${key}", expected one of ${KNOWN.join(', ')}`),
-    ...locationProblems({ file, db }),
-    ...(synchronous === 'full' || synchronous === 'normal'
-      ? []
-      : [`expected 'full' or 'normal' for synchronous, got ${String(synchronous)}`]),
-    ...rangeProblems('pollMs', pollMs, 1, 60_000),
-    ...rangeProblems('busyTimeoutMs', busyTimeoutMs, 0, 600_000),
-  ]
-  if (problems.length > 0) throw new OptionsError('sqlite', problems)
-  const settings = { synchronous, pollMs, busyTimeoutMs }
+  const found = problems('sqlite')
+  found.knownKeys(options, KNOWN)
+  const { file, db, synchronous = 'full' } = options
+  for (const problem of locationProblems(options)) found.add(problem)
+  checkSynchronous(synchronous, found)
+  const settings = {
+    synchronous,
+    pollMs: found.number('pollMs', options.pollMs, { ...POLL, integer: false }),
+    busyTimeoutMs: found.number('busyTimeoutMs', options.busyTimeoutMs, {
+      ...BUSY,
+      integer: false,
+    }),
+  }
+  found.throwIfAny()
   return Object.freeze(db === undefined ? { ...settings, file: file ?? '' } : { ...settings, db })
 }
 
-function rangeProblems(name: string, value: unknown, min: number, max: number): readonly string[] {
-  const fits = typeof value === 'number' && value >= min && value <= max
-  return fits ? [] : [`expected ${min} to ${max} for ${name}, got ${String(value)}`]
-}
+const POLL = { min: 1, max: 60_000, default: 25 } as const
+const BUSY = { min: 0, max: 600_000, default: BUSY_TIMEOUT_MS } as const
