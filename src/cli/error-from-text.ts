@@ -1,5 +1,6 @@
 import { classifyError, explainTable } from '../model/classify-error.ts'
 import { grpcStatuses } from '../model/classify-grpc.ts'
+import { nearest } from '../model/nearest.ts'
 import { errorNamed } from './error-named.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -29,10 +30,35 @@ export function errorFromText(text: string, headers: Headers): GivenError {
   if (grpc !== undefined) {
     return { error: errorNamed(`GRPC_${grpc}`, headers), readAs: 'a gRPC status' }
   }
-  if (SQLSTATE.test(trimmed)) return { error: errorNamed(trimmed, headers), readAs: 'a SQLSTATE' }
-  if (CODE.test(trimmed))
-    return { error: errorNamed(trimmed, headers), readAs: 'an error code or name' }
+  if (SQLSTATE.test(trimmed)) return fromCode(trimmed, 'SQLSTATE', 'a SQLSTATE', headers)
+  if (CODE.test(trimmed)) return fromCode(trimmed, 'code', 'an error code or name', headers)
   return fromProse(trimmed)
+}
+
+/** A misspelt code gets the default like a strange one, so a person must be told that no rule knows it. */
+function fromCode(code: string, kind: string, known: string, headers: Headers): GivenError {
+  const error = errorNamed(code, headers)
+  if (isKnown(error)) return { error, readAs: known }
+  const near = nearestCode(code, knownCodes())
+  const hint = near === undefined ? '' : `, did you mean ${near}?`
+  return { error, readAs: `an unknown ${kind}${hint}` }
+}
+
+const OURS = 'MILLRACE_'
+
+/** Without the beginning that all of ours share, which would make any two of them near. */
+function nearestCode(code: string, known: readonly string[]): string | undefined {
+  if (!code.startsWith(OURS)) return nearest(code, known)
+  const ours = known.filter((one) => one.startsWith(OURS)).map((one) => one.slice(OURS.length))
+  const near = nearest(code.slice(OURS.length), ours)
+  return near === undefined ? undefined : `${OURS}${near}`
+}
+
+/** The codes and names in the table of rules: whatever stands there as one word and classifies by itself. */
+function knownCodes(): readonly string[] {
+  return explainTable
+    .flatMap(({ match }) => match.match(/[A-Za-z][\w$]{3,63}/g) ?? [])
+    .filter((word) => isKnown(errorNamed(word)))
 }
 
 const CODE_IN_TEXT = /\b(?:[A-Z][A-Z0-9_]{4,40}|[A-Z][A-Za-z]{4,40}(?:Exception|Error))\b/g

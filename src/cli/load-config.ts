@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs'
 import { basename, isAbsolute, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { messageOfError } from '../model/describe-error.ts'
+import { MillraceError } from '../model/errors.ts'
 import { read, readString } from '../model/probe.ts'
 import type { MillraceConfig } from '../runtime/config.ts'
+import { checkConfig } from './check-config.ts'
 import { oneLine } from './terminal-text.ts'
 import { readTypeScriptAsModules } from './typescript-modules.ts'
-import { UsageError } from './usage-error.ts'
 
 const NAMES = ['ts', 'mts', 'js', 'mjs'].map((ending) => `millrace.config.${ending}`)
 
@@ -23,19 +24,30 @@ export function findConfig(cwd: string): string | undefined {
 
 /**
  * Imports the config file; TypeScript needs no build, because Node strips the types.
- * @throws UsageError: no such file, it cannot be read, or its default export is not what `defineConfig` takes.
+ * @throws MILLRACE_CONFIG: no such file, or it cannot be read.
+ * @throws MILLRACE_INVALID_OPTIONS: its default export is not what `defineConfig` takes; with every problem at once.
  */
 export async function loadConfig(cwd: string, given: string | undefined): Promise<LoadedConfig> {
   const path = given === undefined ? findConfig(cwd) : resolve(cwd, given)
   if (path === undefined) {
-    throw new UsageError(
+    throw unusable(
       'no millrace.config.ts (or .mts, .js, .mjs) in this folder; run `millrace init`, or name one with --config',
     )
   }
   const name = shortName(cwd, path)
-  if (!existsSync(path)) throw new UsageError(`config file ${name} does not exist`)
+  if (!existsSync(path)) throw unusable(`config file ${name} does not exist`)
   const loaded = await importFile(path, name)
-  return { config: checkConfig(read(loaded, 'default'), name), name }
+  const config = read(loaded, 'default')
+  if (config === undefined) {
+    throw unusable(
+      `config file ${name} has no default export; write \`export default defineConfig({ transport, queues })\``,
+    )
+  }
+  return { config: checkConfig(config, name), name }
+}
+
+function unusable(why: string, cause?: unknown): MillraceError {
+  return new MillraceError('MILLRACE_CONFIG', why, { cause })
 }
 
 function shortName(cwd: string, path: string): string {
@@ -48,7 +60,7 @@ async function importFile(path: string, name: string): Promise<unknown> {
   try {
     return await import(pathToFileURL(path).href)
   } catch (cause) {
-    throw new UsageError(explain(cause, name), { cause })
+    throw unusable(explain(cause, name), cause)
   }
 }
 
@@ -83,46 +95,4 @@ function placeOf(cause: unknown): string | undefined {
   const [, file, line] =
     /^(?:file:\/\/)?(\/[^\n]*?):(\d+)$/m.exec(readString(cause, 'stack') ?? '') ?? []
   return file === undefined ? undefined : `${basename(file)}:${line}`
-}
-
-function checkConfig(value: unknown, name: string): MillraceConfig {
-  if (value === undefined) {
-    throw new UsageError(
-      `config file ${name} has no default export; write \`export default defineConfig({ transport, queues })\``,
-    )
-  }
-  const problems = problemsOf(value)
-  if (problems.length > 0) {
-    throw new UsageError(
-      `config file ${name}: its default export is not what defineConfig takes: ${problems.join('; ')}`,
-    )
-  }
-  // Checked right above; the rest is checked by createMillrace.
-  return value as MillraceConfig
-}
-
-function problemsOf(value: unknown): readonly string[] {
-  if (typeof value !== 'object' || value === null)
-    return [`expected an object, got ${typeof value}`]
-  const problems: string[] = []
-  if (typeof read(read(value, 'transport'), 'connect') !== 'function') {
-    problems.push('transport: expected what sqlite(…), postgres(…) or memory() gives')
-  }
-  const queues = read(value, 'queues')
-  if (!Array.isArray(queues) || queues.length === 0 || !queues.every(isNamed)) {
-    problems.push('queues: expected a list of what defineQueue gives')
-  }
-  const workers = read(value, 'workers')
-  if (workers !== undefined && (!Array.isArray(workers) || !workers.every(isWorker))) {
-    problems.push('workers: expected a list of { queue, handler } (defineWorker)')
-  }
-  return problems
-}
-
-function isNamed(queue: unknown): boolean {
-  return readString(queue, 'name') !== undefined && read(queue, 'schema') !== undefined
-}
-
-function isWorker(worker: unknown): boolean {
-  return isNamed(read(worker, 'queue')) && typeof read(worker, 'handler') === 'function'
 }

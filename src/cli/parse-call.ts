@@ -83,12 +83,23 @@ function unknownOption(command: Command, raw: string, known: readonly string[]):
   return new UsageError(`millrace ${command.name} has no option ${raw}; ${hint}`)
 }
 
+/** The first of the needed words that is not there: `<id>`. Words after `|` are other ways to say it. */
+function missing({ operands }: Command, given: number): string {
+  const [first = ''] = operands.split(' | ')
+  return (
+    first
+      .match(/<[^>]+>|'[^']+'|\S+/g)
+      ?.slice(given)[0]
+      ?.replace('…', '') ?? first
+  )
+}
+
 function checkOperands(command: Command, operands: readonly string[]): void {
   const { minOperands, maxOperands } = command
   if (operands.length >= minOperands && operands.length <= maxOperands) return
   const what =
     operands.length < minOperands
-      ? 'something is missing'
+      ? `${missing(command, operands.length)} is missing`
       : `${JSON.stringify(operands[maxOperands])} is too much`
   throw new UsageError(`${what}; usage: millrace ${command.name} ${command.operands}`.trimEnd())
 }

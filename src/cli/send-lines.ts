@@ -59,6 +59,8 @@ export async function sendLines(
     call.out.note(`millrace: ${storedText(tally.lastLine, unsure)}`)
     return exitCode
   }
+  if (tally.lastLine === 0)
+    throw new UsageError('no message on standard input: send --batch reads one from each line')
   if (!call.out.json) call.out.line(`stored ${tally.stored}${duplicatesText(tally.duplicates)}`)
   return DONE
 }

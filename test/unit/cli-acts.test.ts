@@ -104,6 +104,18 @@ test('send: what is wrong with the payload is said, and nothing is stored', asyn
   assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":0/)
 })
 
+test('send: nothing on standard input is wrong use, not a success', async (t) => {
+  const { runWithInput, run } = await shop(t)
+  for (const rest of [['--batch'], ['-']]) {
+    for (const input of ['', ' \n\n']) {
+      const { code, stdout, stderr } = await runWithInput(input, 'send', 'orders', ...rest)
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.match(stderr, /^millrace: no message on standard input/)
+    }
+  }
+  assert.match((await run('send', 'orders', '')).stderr, /the payload is empty/)
+})
+
 test('send --batch: steps of 500, each all or nothing, with what was stored on record', async (t) => {
   const { run, runWithInput } = await shop(t)
   const good = Array.from({ length: 1_200 }, (_, i) => JSON.stringify({ orderId: `o${i}` }))
@@ -203,18 +215,31 @@ test('dlq: list by class and page, show, redrive one, a class, all, discard', as
   >
   assert.deepEqual([depth, dead], [4, 0])
 
-  const app = await createMillrace({
-    transport: sqlite({ file: join(made.folder, 'orders.db') }),
-    queues: [orders],
-  })
-  const audit = await app.admin.deadLetters.audit(orders)
-  await app.close()
+  await checkAudit(t, made, ids[2] ?? '')
+})
+
+/** Four were redriven, this one was discarded. */
+async function checkAudit(t: TestContext, { run }: Project, discarded: string): Promise<void> {
+  const audit = JSON.parse((await run('dlq', 'audit', 'orders', '--json')).stdout) as {
+    act: string
+    messageId: string
+    actor: string
+    reason: string
+  }[]
+  assert.equal(audit.length, 5)
   const entry = audit.find(({ act }) => act === 'discard')
   assert.deepEqual(
     [entry?.messageId, entry?.actor, entry?.reason],
-    [ids[2], 'cli:ada', 'test order'],
+    [discarded, 'cli:ada', 'test order'],
   )
-})
+  const listed = await run('dlq', 'audit', 'orders', '--limit', '3')
+  assert.match(listed.stdout, /^AT +ACT +ID +ACTOR +REASON\n/)
+  assert.match(listed.stdout, new RegExp(`^\\S+ +discard +${discarded} +cli:ada +test order$`, 'm'))
+  assert.equal(listed.stdout.trim().split('\n').length, 4)
+  const none = await (await shop(t)).run('dlq', 'audit', 'orders')
+  assert.deepEqual([none.code, none.stdout], [0, ''])
+  assert.match(none.stderr, /^nothing was redriven or discarded/)
+}
 
 test('stats shows all queues as a table', async (t) => {
   const { run } = await shop(t)

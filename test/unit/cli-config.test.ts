@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { test } from 'node:test'
 import { ordersConfig, project } from './cli-project.ts'
 
@@ -24,7 +25,7 @@ test('a config file that cannot be used is explained on one line, with exit code
     [
       'worker.ts',
       `${memory}export default { transport: memory(), queues: [{ name: 'a', schema: {} }], workers: [() => 1] }`,
-      /workers: expected a list of \{ queue, handler \}/,
+      /workers\[0\]: expected \{ queue, handler \} \(defineWorker\), got a function/,
     ],
     [
       'syntax.ts',
@@ -74,6 +75,41 @@ test('a config file that cannot be used is explained on one line, with exit code
     /config file nowhere\.ts does not exist/,
   )
   assert.match((await run('stats')).stderr, /no millrace\.config\.ts .* run `millrace init`/)
+})
+
+test('every wrong option of a config file is named at once, before anything is opened', async (t) => {
+  const { run, write, folder } = await project(t)
+  const text = ordersConfig(folder).replace(
+    /workers: .*/,
+    `worker: [],
+  workers: [
+    { queue: orders, handler: () => 1, concurency: 5 },
+    { queue: orders, handler: () => 1, concurrency: 0 },
+    { queue: { ...orders, name: 'bills' }, handler: () => 1 },
+    5,
+  ],
+  intake: { prt: 5, token: ['t'], host: '0.0.0.0' },`,
+  )
+  await write('millrace.config.ts', text)
+  for (const command of ['start', 'stats']) {
+    const { code, stdout, stderr } = await run(command)
+    assert.deepEqual([code, stdout], [2, ''])
+    for (const expected of [
+      'unknown option "worker", did you mean "workers"?',
+      'unknown option "workers[0].concurency", did you mean "workers[0].concurrency"?',
+      'workers[1].concurrency: expected an integer from 1 to 10000, got 0',
+      'workers[1]: queue "orders" has a worker already',
+      'workers[2]: queue "bills" is not among queues',
+      'workers[3]: expected { queue, handler } (defineWorker), got 5',
+      'intake: unknown option "prt", did you mean "port"?',
+      'intake: unknown option "token", did you mean "tokens"?',
+      'intake: host: "0.0.0.0" can be reached from other machines; add the option tokens',
+      '[MILLRACE_INVALID_OPTIONS]',
+    ]) {
+      assert.ok(stderr.includes(expected), `${expected} in ${stderr}`)
+    }
+  }
+  assert.ok(!existsSync(`${folder}/orders.db`))
 })
 
 for (const [type, text] of [
@@ -157,6 +193,31 @@ test('the memory transport is remarked on, because commands cannot see another p
   assert.match(stderr, /memory transport, which lives in one process/)
   assert.match((await run('migrate', '--print-sql')).stderr, /has no SQL schema/)
 })
+
+for (const [what, url, expected, exitCode] of [
+  ['port', 'postgres://ada:hunter2@127.0.0.1:1/shop', /ECONNREFUSED.*MILLRACE_UNAVAILABLE/, 1],
+  [
+    'host',
+    'postgres://ada:hunter2@nowhere.invalid/shop',
+    /(?:ENOTFOUND|EAI_AGAIN).*UNAVAILABLE/,
+    1,
+  ],
+  ['address', 'postgres://ada:hunter2#x@127.0.0.1/shop', /url cannot be read.*MILLRACE_CONFIG/, 2],
+  ['variable', undefined, /url: undefined; is the environment variable set\?.*MILLRACE_CONFIG/, 2],
+] as const) {
+  test(`a wrong ${what} of the database is one line of advice`, async (t) => {
+    const { run, write, folder } = await project(t)
+    const text = ordersConfig(folder)
+      .replace("{ sqlite } from 'millrace/sqlite'", "{ postgres } from 'millrace/postgres'")
+      .replace(/sqlite\(.*\)/, `postgres({ url: ${JSON.stringify(url)} as string })`)
+    await write('millrace.config.ts', text)
+    const { code, stdout, stderr } = await run('stats')
+    assert.match(stderr, expected)
+    assert.match(stderr, /^millrace: [^\n]+\n$/)
+    assert.doesNotMatch(stderr, /hunter2|unexpected|redacted/)
+    assert.deepEqual([code, stdout], [exitCode, ''])
+  })
+}
 
 test('a database that is away is one line without its password, and its SQL can be printed all the same', async (t) => {
   const { run, write } = await project(t)

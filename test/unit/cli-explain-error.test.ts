@@ -57,6 +57,24 @@ test('explain-error says what would happen next, by the functions that a worker 
   assert.match(byQueue.stdout, /^after attempt 2: to the dead letters$/m)
 })
 
+test('explain-error says that no rule knows a code, with the nearest one, and still decides', async (t) => {
+  const { run } = await project(t)
+  const asked = [
+    ['foo', 'an unknown code'],
+    ['MILLRACE_NOPE', 'an unknown code'],
+    ['MILLRACE_QUEUE_FUL', 'an unknown code, did you mean MILLRACE_QUEUE_FULL?'],
+    ['ECONRESET', 'an unknown code, did you mean ECONNRESET?'],
+    ['ThrottlingExeption', 'an unknown code, did you mean ThrottlingException?'],
+    ['99999', 'an unknown SQLSTATE'],
+    ['ECONNRESET', 'an error code or name'],
+  ] as const
+  for (const [code, expected] of asked) {
+    const { stdout } = await run('explain-error', code)
+    assert.equal(/^read as +(.*)$/m.exec(stdout)?.[1], expected)
+    assert.match(stdout, /^class +transient$/m)
+  }
+})
+
 test('explain-error without an error prints the table; what cannot be is wrong use', async (t) => {
   const { run } = await project(t)
   assert.match((await run('explain-error')).stdout, /^HTTP +throttled +.*503 with Retry-After$/m)

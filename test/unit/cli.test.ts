@@ -72,7 +72,7 @@ test('a slip of the finger is answered by the nearest word, on one line, with ex
   const slips = [
     [['stat'], /did you mean "stats"\?/],
     [['sned', 'orders', '{}'], /did you mean "send"\?/],
-    [['dlq'], /dlq needs one of ls, show, redrive, discard/],
+    [['dlq'], /dlq needs one of ls, show, redrive, discard, audit/],
     [['dlq', 'redirve', 'orders'], /did you mean "dlq redrive"\?/],
     [['frobnicate'], /no command "frobnicate"; see millrace help/],
     [['send', 'orders', '{}', '--dely', '5s'], /no option --dely; did you mean --delay\?/],
@@ -85,7 +85,10 @@ test('a slip of the finger is answered by the nearest word, on one line, with ex
     ],
     [['send', 'orders', '{}', '--delay', '5'], /--delay: expected a duration/],
     [['send', 'orders'], /send needs a payload/],
-    [['send'], /something is missing; usage: millrace send <queue>/],
+    [['send'], /^millrace: <queue> is missing; usage: millrace send <queue>/],
+    [['message', 'orders'], /^millrace: <id> is missing; usage: millrace message <queue> <id>/],
+    [['dlq', 'discard', 'q', '--reason', 'x'], /^millrace: <id> is missing;/],
+    [['dlq', 'redrive', '--all'], /^millrace: <queue> is missing;/],
     [['stats', 'a', 'b'], /"b" is too much; usage: millrace stats \[queue\]/],
     [['stats', '--json=yes'], /--json takes no value/],
     [['dlq', 'ls', 'orders', '--class', 'transent'], /did you mean transient\?/],
@@ -111,5 +114,5 @@ test('with --json a failure is JSON too', async (t) => {
   const { code, stderr } = await run('stats', '--json')
   assert.equal(code, 2)
   const { error } = JSON.parse(stderr) as { error: { code: string; exitCode: number } }
-  assert.deepEqual([error.code, error.exitCode], ['USAGE', 2])
+  assert.deepEqual([error.code, error.exitCode], ['MILLRACE_CONFIG', 2])
 })

@@ -1,5 +1,6 @@
 import type { Command } from '../command.ts'
 import { cancel } from './cancel.ts'
+import { dlqAudit } from './dlq-audit.ts'
 import { dlqDiscard } from './dlq-discard.ts'
 import { dlqLs } from './dlq-ls.ts'
 import { dlqRedrive } from './dlq-redrive.ts'
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   dlqShow,
   dlqRedrive,
   dlqDiscard,
+  dlqAudit,
   pause,
   resume,
   message,

@@ -35,7 +35,7 @@ export const send: Command = {
     }
     return withApp(call, 'auto', async (open) => {
       const queue = queueNamed(open, name)
-      const payload = parsePayload(text === '-' ? await readAll(call.io) : text)
+      const payload = parsePayload(text === '-' ? await readAll(call.io) : text, text === '-')
       const result = await open.app.send(queue, payload, options)
       if (call.out.json) call.out.data(result)
       else
@@ -58,7 +58,9 @@ function optionsOf(call: Call): SendOptions {
   }
 }
 
-function parsePayload(text: string): unknown {
+function parsePayload(text: string, isInput: boolean): unknown {
+  if (text.trim() === '')
+    throw new UsageError(isInput ? 'no message on standard input' : 'the payload is empty')
   try {
     return JSON.parse(text)
   } catch (cause) {

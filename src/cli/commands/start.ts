@@ -6,7 +6,7 @@ import { createMillrace } from '../../runtime/create-millrace.ts'
 import type { Handler } from '../../runtime/message.ts'
 import type { Command } from '../command.ts'
 import { type EventLog, eventLog } from '../event-log.ts'
-import { DONE } from '../exit-code.ts'
+import { DONE, FAILED } from '../exit-code.ts'
 import { fired, interruptions } from '../interruptions.ts'
 import { loadConfig } from '../load-config.ts'
 import { UsageError } from '../usage-error.ts'
@@ -20,7 +20,8 @@ export const start: Command = {
   options: {},
   notes: [
     'The first SIGTERM or SIGINT drains: nothing new begins, what runs may finish (at most 30 s).',
-    'A second one aborts what still runs; its messages go back uncounted. One line per event; retries with --verbose.',
+    'A second one aborts what still runs; its messages go back uncounted, and the exit code is 1.',
+    'One line per event; retries with --verbose.',
   ],
   run: async (call) => {
     const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
@@ -34,7 +35,7 @@ export const start: Command = {
     const stops = interruptions(call.io)
     try {
       await runUntil(config, events, stops)
-      return DONE
+      return stops.second.aborted ? FAILED : DONE
     } finally {
       stops.end()
     }
