@@ -3,7 +3,7 @@ import { createMillrace } from 'millrace'
 import { intake } from 'millrace/http'
 import { deliver, deliveries } from './deliveries.ts'
 import { hints, showHint } from './hints.ts'
-import { readOptions } from './options.ts'
+import { readOptions, USAGE, UsageError } from './options.ts'
 import { startReceiver } from './receiver.ts'
 import { untilSignal } from './until-signal.ts'
 
@@ -13,11 +13,15 @@ try {
   await run()
 } catch (error) {
   console.error(`webhook-delivery: ${error instanceof Error ? error.message : String(error)}`)
-  process.exitCode = 1
+  const isUsage = error instanceof UsageError
+  if (isUsage) console.error(USAGE)
+  process.exitCode = isUsage ? 2 : 1
 }
 
 async function run(): Promise<void> {
-  const { port, receiverPort, file } = readOptions(process.argv.slice(2))
+  const options = readOptions(process.argv.slice(2))
+  if (options === 'help') return print(USAGE)
+  const { port, receiverPort, file } = options
   // The config file reads it, here and when the command line loads it in another terminal.
   process.env['WEBHOOK_FILE'] = file
   const receiver = await startReceiver(receiverPort, print)

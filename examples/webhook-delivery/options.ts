@@ -9,25 +9,57 @@ export interface ExampleOptions {
   readonly file: string
 }
 
+export const USAGE = `usage: npm start -- [--port <port>] [--receiver-port <port>] [--file <file>]
+
+  --port           where events come in; default 4000, 0 takes a free one
+  --receiver-port  where the receiver of the example listens; default 4001
+  --file           the SQLite file; default $WEBHOOK_FILE, else millrace.db
+  --help           print this`
+
+/** What was typed cannot be; the exit code is 2 then. */
+export class UsageError extends Error {}
+
 /** `--port`, `--receiver-port`, `--file`; for the file also WEBHOOK_FILE, which the command line reads too. */
-export function readOptions(args: readonly string[]): ExampleOptions {
-  const { values } = parseArgs({
+export function readOptions(args: readonly string[]): ExampleOptions | 'help' {
+  const values = parsed(args)
+  if (values.help) return 'help'
+  return {
+    port: portOf('--port', values.port),
+    receiverPort: portOf('--receiver-port', values['receiver-port']),
+    file: fileOf(values.file),
+  }
+}
+
+function parsed(args: readonly string[]) {
+  const config = {
     args: [...args],
     options: {
+      help: { type: 'boolean', short: 'h', default: false },
       port: { type: 'string', default: '4000' },
       'receiver-port': { type: 'string', default: '4001' },
       file: { type: 'string', default: process.env['WEBHOOK_FILE'] ?? 'millrace.db' },
     },
-  })
-  return {
-    port: portOf('--port', values.port),
-    receiverPort: portOf('--receiver-port', values['receiver-port']),
-    file: values.file,
+  } as const
+  try {
+    return parseArgs(config).values
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? firstLine(cause.message) : String(cause), {
+      cause,
+    })
   }
+}
+
+function firstLine(text: string): string {
+  return text.split(/\n|\. /, 1)[0] ?? text
+}
+
+function fileOf(text: string): string {
+  if (text !== '') return text
+  throw new UsageError('--file: expected the name of a file, got nothing')
 }
 
 function portOf(option: string, text: string): number {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
-  throw new Error(`${option}: expected a port from 0 to 65535, got ${JSON.stringify(text)}`)
+  throw new UsageError(`${option}: expected a port from 0 to 65535, got ${JSON.stringify(text)}`)
 }

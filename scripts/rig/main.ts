@@ -15,26 +15,45 @@ function describe(rig: Rig): void {
   }
 }
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Resolves at the first signal. Listens until the end of the process, also while servers start and stop, so that a
+ * second Ctrl-C leaves none of them behind.
+ */
+function askedToStop(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of SIGNALS) process.on(signal, resolve)
+  })
+}
+
 async function up(): Promise<void> {
+  const asked = askedToStop()
   const rig = await startRig({ require: 'available' })
   describe(rig)
   for (const [name, value] of Object.entries(rig.env)) console.log(`export ${name}=${value}`)
   const alive = setInterval(() => {}, 60_000)
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-  clearInterval(alive)
+  await asked
+  console.error('stopping')
   await rig.stop()
+  clearInterval(alive)
 }
 
 async function runCommand(): Promise<void> {
   const [file, ...args] = rest
   if (file === undefined) throw new Error(USAGE)
+  const asked = askedToStop()
   const rig = await startRig({ require: 'available' })
   describe(rig)
-  process.on('SIGINT', () => {})
   const child = spawn(file, args, { stdio: 'inherit', env: { ...process.env, ...rig.env } })
-  const [code] = await once(child, 'exit')
-  await rig.stop()
-  process.exitCode = typeof code === 'number' ? code : 1
+  // Ctrl-C reaches the command by itself; a signal to us alone is handed on.
+  void asked.then((signal) => signal === 'SIGINT' || child.kill(signal))
+  try {
+    const [code] = await once(child, 'exit')
+    process.exitCode = typeof code === 'number' ? code : 1
+  } finally {
+    await rig.stop()
+  }
 }
 
 if (verb === 'up') await up()

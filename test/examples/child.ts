@@ -18,7 +18,7 @@ export interface Child {
 
 export interface ChildOptions {
   readonly cwd?: string
-  readonly env?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 /** Everything runs on the sources, so that no test depends on an older build. */
