@@ -18,15 +18,23 @@ export function transactionFinder(
   identity: string,
 ): (tx: unknown) => MaybePromise<Transaction | undefined> {
   const identities = new WeakMap<object, string>()
+  const asking = new WeakMap<object, Promise<string>>()
   let ours = identity
 
   const isOurs = (found: string): boolean => found === ours
   const identityOf = async (tx: object, executor: PgExecutor): Promise<string> => {
     const known = identities.get(tx)
     if (known !== undefined && isOurs(known)) return known
-    const found = await readIdentity(store, executor)
-    identities.set(tx, found)
-    return found
+    // Sends that come together ask once: a client of pg must not be given a second query while one runs.
+    const asked = asking.get(tx) ?? readIdentity(store, executor)
+    asking.set(tx, asked)
+    try {
+      const found = await asked
+      identities.set(tx, found)
+      return found
+    } finally {
+      asking.delete(tx)
+    }
   }
 
   const find = async (tx: object, executor: PgExecutor): Promise<Transaction | undefined> => {
