@@ -2,24 +2,9 @@ import { resolveIntakeOptions } from '../http/intake-options.ts'
 import { OptionsError } from '../model/errors.ts'
 import { read, readString } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
-import type { MillraceConfig } from '../runtime/config.ts'
+import { CONFIG_KEYS, type MillraceConfig } from '../runtime/config.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
 
-const KEYS: readonly string[] = [
-  'transport',
-  'queues',
-  'inbox',
-  'outbox',
-  'migrate',
-  'signals',
-  'clock',
-  'random',
-  'logger',
-  'onDeadLetter',
-  'redriveWindowMs',
-  'workers',
-  'intake',
-]
 const WORKER_KEYS: readonly string[] = ['queue', 'handler', 'concurrency']
 
 /**
@@ -33,7 +18,7 @@ export function checkConfig(value: unknown, name: string): MillraceConfig {
     found.add(`expected an object, got ${show(value)}`)
     found.throwIfAny()
   }
-  found.knownKeys(value, KEYS)
+  found.knownKeys(value, CONFIG_KEYS)
   if (typeof read(read(value, 'transport'), 'connect') !== 'function') {
     found.add('transport: expected what sqlite(…), postgres(…) or memory() gives')
   }

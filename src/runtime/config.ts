@@ -13,6 +13,26 @@ export interface MillraceConfig<Tx = unknown> extends MillraceOptions<Tx> {
   }
 }
 
+// A record, so that the compiler misses the key that is forgotten here.
+const keys: Readonly<Record<keyof MillraceConfig, true>> = {
+  transport: true,
+  queues: true,
+  inbox: true,
+  outbox: true,
+  migrate: true,
+  signals: true,
+  clock: true,
+  random: true,
+  logger: true,
+  onDeadLetter: true,
+  redriveWindowMs: true,
+  workers: true,
+  intake: true,
+}
+
+/** All that a config may hold; createMillrace takes a config whole and leaves what is for `millrace start` alone. */
+export const CONFIG_KEYS: readonly string[] = Object.keys(keys)
+
 /** Made by `defineWorker`, which keeps queue and handler in step. */
 export interface WorkerConfig<Tx = unknown> {
   readonly queue: AnyQueue

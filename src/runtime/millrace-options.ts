@@ -2,26 +2,12 @@ import { type Clock, systemClock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import { read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
+import { CONFIG_KEYS } from './config.ts'
 import { consoleLogger } from './console-logger.ts'
 import type { MillraceOptions } from './create.ts'
 import type { AnyQueue } from './queue.ts'
 import { safeLogger } from './safe-logger.ts'
 
-const KEYS = [
-  'transport',
-  'queues',
-  'inbox',
-  'outbox',
-  'migrate',
-  'signals',
-  'clock',
-  'random',
-  'logger',
-  'onDeadLetter',
-  'redriveWindowMs',
-  'workers',
-  'intake',
-]
 const DAY_MS = 86_400_000
 
 /** Options with every default filled in. */
@@ -37,7 +23,7 @@ export interface ResolvedOptions {
 /** @throws MILLRACE_INVALID_OPTIONS with every problem at once. */
 export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOptions {
   const found = problems('createMillrace')
-  found.knownKeys(options, KEYS)
+  found.knownKeys(options, CONFIG_KEYS)
   for (const name of ['transport', 'inbox', 'outbox'] as const) {
     const value: unknown = options[name]
     if (value === undefined && name !== 'transport') continue
