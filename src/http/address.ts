@@ -47,7 +47,7 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /** `::ffff:7f00:1` and `64:ff9b::7f00:1` are 127.0.0.1; a zone is left out. Other addresses stay as they are. */
-export function carriedAddress(address: string): string {
+function carriedAddress(address: string): string {
   const [bare = ''] = address.replace(/^\[|\]$/g, '').split('%', 1)
   if (!isIPv6(bare)) return bare
   const short = new URL(`http://[${bare}]`).hostname.slice(1, -1)

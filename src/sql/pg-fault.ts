@@ -104,11 +104,6 @@ function isServerError(error: unknown): boolean {
   return stringOf(error, 'severity') !== undefined || hasCode(error, 'MILLRACE_INVALID_OPTIONS')
 }
 
-/** True when the database answered with this SQLSTATE. */
-export function hasState(error: unknown, state: string): boolean {
-  return stringOf(error, 'code') === state
-}
-
 function stringOf(value: unknown, key: string): string | undefined {
   try {
     const found: unknown = isObject(value) ? Reflect.get(value, key) : undefined

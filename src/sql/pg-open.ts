@@ -22,7 +22,7 @@ export async function pgPool(address: PgAddress, options: PgPoolOptions): Promis
   throw new OptionsError('pool', [POOL_EXPECTED])
 }
 
-export const POOL_EXPECTED = 'expected a Pool of node-postgres or the `sql` of postgres.js'
+const POOL_EXPECTED = 'expected a Pool of node-postgres or the `sql` of postgres.js'
 
 /**
  * Says what is wrong with an address before anybody connects; undefined when nothing is. Takes the options as they were

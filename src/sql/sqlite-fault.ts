@@ -33,7 +33,7 @@ const byName: Readonly<Record<string, number>> = {
 }
 
 /** The primary result code of an error that SQLite threw; undefined for any other error. */
-export function sqliteCode(error: unknown): number | undefined {
+function sqliteCode(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   if ('errcode' in error && typeof error.errcode === 'number') {
     return error.errcode === IOERR_SHMSIZE ? FULL : error.errcode & 0xff
