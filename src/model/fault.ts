@@ -21,6 +21,3 @@ export type FaultCode =
   | 'tooLarge'
   | 'invalid'
   | 'unknown'
-
-/** The delivery is no longer ours; whatever we wanted to do with it did not happen. */
-export const lostFault: Fault = { code: 'lost', retryable: false, outcome: 'notApplied' }

@@ -11,3 +11,12 @@ export function allRefused(outcomes: readonly Sent[]): readonly Sent[] | undefin
   const kept: Sent = { ok: false, fault: { code, retryable, outcome: 'notApplied' } }
   return outcomes.map((outcome) => (outcome.ok ? kept : outcome))
 }
+
+/** Thrown inside a transaction to roll an atomic batch back; carries out what the batch answers. */
+export class Undone extends Error {
+  readonly outcomes: readonly Sent[]
+  constructor(outcomes: readonly Sent[]) {
+    super('the batch was rolled back')
+    this.outcomes = outcomes
+  }
+}

@@ -1,7 +1,7 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import type { Fault, FaultCode } from '../../model/fault.ts'
 import { isId } from '../../model/ids.ts'
+import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { keptEnvelope, newEntry } from './entry.ts'
 import { type MemoryQueue, PRIORITIES } from './queue.ts'
 import { type Memory, memoryName, newMemory } from './remembered-keys.ts'
@@ -56,7 +56,7 @@ export function draft(queue: MemoryQueue): Draft {
         keys.set(memoryName(key), newMemory(key, envelope.id, now))
       }
       envelopes.push(envelope)
-      return { ok: true, id: envelope.id, duplicate: false }
+      return stored(envelope.id)
     },
     store(now, nextSeq) {
       for (const memory of keys.values()) queue.keys.add(memory, now)
@@ -80,11 +80,3 @@ function refusal(envelope: Envelope): Sent | undefined {
 }
 
 const LONGEST_DELAY_MS = memoryTraits.delay === 'none' ? 0 : memoryTraits.delay.maxMs
-
-function duplicateOf(id: string): Sent {
-  return { ok: true, id, duplicate: true }
-}
-
-export function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
-  return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
-}

@@ -1,7 +1,7 @@
 import type { Clock } from '../../model/clock.ts'
 import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
-import { lostFault } from '../../model/fault.ts'
 import { afterRelease } from '../../model/history.ts'
+import { lost } from '../../transport/outcomes.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { closedError } from './closed.ts'
 import { type Held, handOut, heldOf } from './held.ts'
@@ -74,7 +74,7 @@ export function memorySubscription(parts: SubscriptionParts): Subscription {
 
 function settleOne(settlement: Settlement, now: number): Settled {
   const held = heldOf(settlement.delivery)
-  if (!held?.queue.holds(held.entry, held.fence, now)) return lost(held)
+  if (!held?.queue.holds(held.entry, held.fence, now)) return lose(held)
   const { entry, queue } = held
   held.forget()
   if (settlement.as === 'released') {
@@ -105,12 +105,12 @@ function bury(held: Held, settlement: Settlement & { readonly as: 'dead' }, now:
 
 function renewOne(delivery: Delivery, leaseMs: number, now: number): Settled {
   const held = heldOf(delivery)
-  if (!held?.queue.holds(held.entry, held.fence, now)) return lost(held)
+  if (!held?.queue.holds(held.entry, held.fence, now)) return lose(held)
   held.queue.renew(held.entry, leaseMs, now)
   return settled
 }
 
-function lost(held: Held | undefined): Settled {
+function lose(held: Held | undefined): Settled {
   held?.lose()
-  return { ok: false, fault: lostFault }
+  return lost
 }

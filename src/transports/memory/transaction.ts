@@ -1,9 +1,9 @@
 import { type Settled, settled } from '../../model/delivery.ts'
 import { MillraceError } from '../../model/errors.ts'
-import { lostFault } from '../../model/fault.ts'
 import { allRefused } from '../../transport/atomic.ts'
+import { lost, refused } from '../../transport/outcomes.ts'
 import type { Transaction } from '../../transport/transport.ts'
-import { type Draft, draft, refused } from './draft.ts'
+import { type Draft, draft } from './draft.ts'
 import { type Held, heldOf } from './held.ts'
 import type { MemoryQueue } from './queue.ts'
 
@@ -84,7 +84,7 @@ function transaction(store: TransactionStore, uncommitted: Uncommitted): Transac
           return settled
         }
         held?.lose()
-        return { ok: false, fault: lostFault }
+        return lost
       }),
   }
 }

@@ -1,8 +1,8 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
-import type { Fault, FaultCode } from '../../model/fault.ts'
 import { isId } from '../../model/ids.ts'
 import { bytesArray, numberArray, textArray } from '../../sql/pg-array.ts'
+import { refused } from '../../transport/outcomes.ts'
 import { headersText } from './row.ts'
 import { BODY_MAX_BYTES, DELAY_MAX_MS, PRIORITIES } from './traits.ts'
 
@@ -47,14 +47,6 @@ export function refusal(envelope: Envelope): Sent | undefined {
 function isStorable(text: string | undefined): boolean {
   if (text === undefined) return true
   return !text.includes('\0') && text.isWellFormed() && Buffer.byteLength(text) <= KEY_MAX_BYTES
-}
-
-export function duplicateOf(id: string): Sent {
-  return { ok: true, id, duplicate: true }
-}
-
-export function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
-  return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
 }
 
 /** The parameters of STORE. */

@@ -1,7 +1,8 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { RememberedKey } from '../../model/envelope.ts'
 import type { PgExecutor, Row } from '../../sql/executor.ts'
-import { duplicateOf, type Item, keyParams, nameOf, refused, rememberParams } from './item.ts'
+import { duplicateOf, refused } from '../../transport/outcomes.ts'
+import { type Item, keyParams, nameOf, rememberParams } from './item.ts'
 import type { Statements } from './store.ts'
 
 /** A holder may vanish between losing to it and looking it up: its transaction rolled back, its window ended. */

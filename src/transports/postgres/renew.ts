@@ -1,8 +1,9 @@
 import { type Delivery, type Settled, settled } from '../../model/delivery.ts'
 import { numberArray } from '../../sql/pg-array.ts'
+import { lost } from '../../transport/outcomes.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
-import { claimsOf, heldOfAll, lost, seqsOf } from './settle.ts'
+import { claimsOf, heldOfAll, seqsOf } from './settle.ts'
 import { query, type Store } from './store.ts'
 
 export interface RenewRequest {

@@ -1,9 +1,10 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import type { PgExecutor } from '../../sql/executor.ts'
-import { allRefused } from '../../transport/atomic.ts'
+import { allRefused, Undone } from '../../transport/atomic.ts'
+import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import type { SendOptions } from '../../transport/transport.ts'
-import { duplicateOf, type Item, nameOf, refusal, refused, storeParams } from './item.ts'
+import { type Item, nameOf, refusal, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
 import { closedError, findQueue, query, type Store } from './store.ts'
 
@@ -65,15 +66,6 @@ function needsTransaction({ plain, keyed }: Sorted): boolean {
   return keyed.length > 0 || chunks(plain).length > 1
 }
 
-/** Carries the answers of an atomic batch out of the transaction that it rolls back. */
-class Undone extends Error {
-  readonly outcomes: readonly Sent[]
-  constructor(outcomes: readonly Sent[]) {
-    super('the batch was rolled back')
-    this.outcomes = outcomes
-  }
-}
-
 async function sendInTransaction(
   store: Store,
   queueId: number,
@@ -112,18 +104,15 @@ export async function storeItems(
     free.push(...decided.won)
   }
   free.sort((a, b) => a.place - b.place)
-  const stored = new Set<string>()
+  const fresh = new Set<string>()
   for (const chunk of chunks(free)) {
     const rows = await executor.execute(sql.STORE, storeParams(queueId, chunk))
-    for (const row of rows) stored.add(String(row.id))
+    for (const row of rows) fresh.add(String(row.id))
   }
   // Of two items with one id the first was stored.
   for (const { place, envelope } of free) {
-    const isNew = stored.delete(envelope.id)
-    outcomes.set(
-      place,
-      isNew ? { ok: true, id: envelope.id, duplicate: false } : duplicateOf(envelope.id),
-    )
+    const { id } = envelope
+    outcomes.set(place, fresh.delete(id) ? stored(id) : duplicateOf(id))
   }
   return outcomes
 }

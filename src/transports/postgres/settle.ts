@@ -1,16 +1,14 @@
 import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
-import { lostFault } from '../../model/fault.ts'
 import { afterRelease } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import type { PgCallOptions } from '../../sql/pg-pool.ts'
+import { lost } from '../../transport/outcomes.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
 import { recordsText, saturated, storableText } from './row.ts'
 import { query, type Store } from './store.ts'
 import { DELAY_MAX_MS } from './traits.ts'
-
-export const lost: Settled = { ok: false, fault: lostFault }
 
 /** Ends deliveries, each kind in one statement. A lease that ran out still counts until somebody took the message. */
 export async function settleBatch(

@@ -5,11 +5,11 @@ import type { PgExecutor } from '../../sql/executor.ts'
 import { pgExecutor } from '../../sql/pg-executor.ts'
 import { refuseIdle } from '../../sql/pg-idle.ts'
 import { allRefused } from '../../transport/atomic.ts'
+import { lost, refused } from '../../transport/outcomes.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { heldOf } from './held.ts'
-import { refused } from './item.ts'
 import { outcomesOf, sortItems, storeItems } from './send.ts'
-import { claimsOf, heldOfAll, lost, seqsOf } from './settle.ts'
+import { claimsOf, heldOfAll, seqsOf } from './settle.ts'
 import { findQueue, query, type Store } from './store.ts'
 
 /** Our acts in the user's open transaction; undefined when it is on another database or another kind of client. */

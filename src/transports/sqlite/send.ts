@@ -1,9 +1,9 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
-import type { Fault, FaultCode } from '../../model/fault.ts'
 import { isId } from '../../model/ids.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { insertMany, insertOne } from './insert.ts'
 import {
   ADD_TO_TOTAL,
@@ -67,8 +67,7 @@ function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[]
     const together = isSimple(placing, ten) && insertMany(placing, ten)
     if (together) placing.stored += ten.length
     for (const envelope of ten) {
-      const { id } = envelope
-      outcomes.push(together ? { ok: true, id, duplicate: false } : storeOne(placing, envelope))
+      outcomes.push(together ? stored(envelope.id) : storeOne(placing, envelope))
     }
     at += ten.length
   }
@@ -100,7 +99,7 @@ function storeOne(placing: Placing, envelope: Envelope): Sent {
     const expiresAt = now + windowMs
     prepared(handle, REMEMBER_KEY).run(queue.id, kind, text, fingerprint, id, expiresAt)
   }
-  return { ok: true, id, duplicate: false }
+  return stored(id)
 }
 
 function recall(placing: Placing, id: string, keys: readonly RememberedKey[]): Sent | undefined {
@@ -131,12 +130,4 @@ function refusal(envelope: Envelope): Sent | undefined {
   const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
   const finite = readyAt === undefined || Number.isFinite(readyAt)
   return timed && ranked && finite && isId(id) ? undefined : refused('invalid')
-}
-
-function duplicateOf(id: string): Sent {
-  return { ok: true, id, duplicate: true }
-}
-
-function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
-  return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
 }

@@ -4,7 +4,7 @@ import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
 import { sqliteFault } from '../../sql/sqlite-fault.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
-import { allRefused } from '../../transport/atomic.ts'
+import { allRefused, Undone } from '../../transport/atomic.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type {
   QueueSpec,
@@ -41,15 +41,6 @@ export function sqliteTransport(store: Store, traits: Traits, databaseId: string
       if (store.closing.aborted) throw closedError('the transport')
       return transactionOf(store, tx)
     },
-  }
-}
-
-/** Carries the answers of an atomic batch out of the transaction that it rolls back. */
-class Undone extends Error {
-  readonly outcomes: readonly Sent[]
-  constructor(outcomes: readonly Sent[]) {
-    super('the batch was rolled back')
-    this.outcomes = outcomes
   }
 }
 
