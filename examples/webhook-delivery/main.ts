@@ -1,11 +1,11 @@
 // Webhook delivery: events come in by HTTP, are stored, and go out as webhooks that fail in every way.
-import { createMillrace } from 'millrace'
+import { constants } from 'node:os'
+import { type App, createMillrace, onSignals } from 'millrace'
 import { intake } from 'millrace/http'
 import { deliver, deliveries } from './deliveries.ts'
 import { hints, showHint } from './hints.ts'
 import { readOptions, USAGE, UsageError } from './options.ts'
 import { startReceiver } from './receiver.ts'
-import { untilSignal } from './until-signal.ts'
 
 const print = (line: string): void => console.log(line)
 
@@ -55,13 +55,36 @@ async function serve({ port, file, receiverUrl }: Service): Promise<void> {
     await app.start()
     for (const line of hints({ intakeUrl: door.url, receiverUrl, file })) print(line)
     print(`webhook-delivery is ready: ${door.url} stores in ${file}, receiver at ${receiverUrl}`)
-    await untilSignal(() => {
-      print('aborting what still runs')
-      void app.close({ timeoutMs: 0 })
-    })
+    await untilSignal(app)
     print('draining: what runs may finish, press Ctrl-C again to abort it')
   } finally {
     await door.close()
     await app.close()
   }
+}
+
+/** Resolves at the first signal. A second one aborts, and the exit code says by which: 130 or 143. */
+function untilSignal(app: App): Promise<void> {
+  return new Promise((resolve) => {
+    onSignals({
+      first: () => resolve(),
+      second: (signal) => {
+        const left = `aborting what still runs (${running(app)})`
+        print(`${left}: those messages go back, at the latest when their leases end`)
+        process.exitCode = 128 + constants.signals[signal]
+        void app.close({ timeoutMs: 0 })
+      },
+    })
+  })
+}
+
+function running(app: App): number {
+  const {
+    started = 0,
+    acked = 0,
+    released = 0,
+    dead = 0,
+    lost = 0,
+  } = app.counters()[deliveries.name] ?? {}
+  return Math.max(0, started - acked - released - dead - lost)
 }

@@ -10,7 +10,7 @@ import { faultless } from './faultless.ts'
 import { type Housekeeping, startHousekeeping } from './housekeeping.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { Parts } from './parts.ts'
-import { onSignals } from './signals.ts'
+import { onSignals, type SignalActs } from './signals.ts'
 import type { Worker } from './worker.ts'
 
 /** Start, drain, close: each once, whatever the backend does. */
@@ -52,7 +52,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   let unlisten: (() => void) | undefined
 
   const begin = async (): Promise<void> => {
-    if (options.signals) unlisten ??= onSignals(close, resolved.logger, clock)
+    if (options.signals) unlisten ??= closeOnSignals(close, resolved)
     relay ??= relayOf(options)
     housekeeping ??= startHousekeeping({ ...resolved, inbox: parts.inbox })
     startFailure = undefined
@@ -117,6 +117,23 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     closing: () => ending !== undefined,
     relay: () => relay,
   }
+}
+
+function closeOnSignals(
+  close: (options?: CloseOptions) => Promise<void>,
+  { logger, clock }: ResolvedOptions,
+): () => void {
+  const acts: SignalActs = {
+    first: (signal) => {
+      logger.info(`${signal}: draining`)
+      void close()
+    },
+    second: (signal) => {
+      logger.info(`${signal}: aborting what still runs`)
+      void close({ timeoutMs: 0 })
+    },
+  }
+  return onSignals(acts, clock)
 }
 
 function relayOf<Tx>({ resolved, parts, closed }: LifecycleOptions<Tx>): Relay | undefined {
