@@ -45,6 +45,8 @@ export interface Inbox<Tx> {
   record(keys: readonly InboxKey[]): Promise<void>
   /** Removes up to `max` expired keys; answers how many. */
   prune(max: number): Promise<number>
+  /** What is wrong and no call would tell, a sentence each; see `Transport.problems`. */
+  readonly problems?: () => readonly string[]
   close(): Promise<void>
 }
 

@@ -82,9 +82,13 @@ async function connectFile(
 ): Promise<Inbox<DatabaseSync>> {
   const ttlMs = resolveTtlMs('sqliteInbox', settings.ttlMs, context.neededTtlMs)
   const { synchronous = 'full' } = settings
-  const { handle } = await openLocation('sqliteInbox', { file }, { ...context, synchronous })
+  const { handle, problems } = await openLocation(
+    'sqliteInbox',
+    { file },
+    { ...context, synchronous },
+  )
   if (!isDatabaseSync(handle)) throw new Error('a file is always opened through node:sqlite')
-  return await open({ own: handle, shared: false, effects: handle, ttlMs, context })
+  return await open({ own: handle, shared: false, problems, effects: handle, ttlMs, context })
 }
 
 async function connectHandle<Tx extends SqliteHandle>(
@@ -94,8 +98,9 @@ async function connectHandle<Tx extends SqliteHandle>(
 ): Promise<Inbox<Tx>> {
   const ttlMs = resolveTtlMs('sqliteInbox', settings.ttlMs, context.neededTtlMs)
   const { synchronous = 'full' } = settings
-  const { handle, shared } = await openLocation('sqliteInbox', { db }, { ...context, synchronous })
-  return await open({ own: handle, shared, effects: db, ttlMs, context })
+  const own = await openLocation('sqliteInbox', { db }, { ...context, synchronous })
+  const { handle, shared, problems } = own
+  return await open({ own: handle, shared, problems, effects: db, ttlMs, context })
 }
 
 function isDatabaseSync(handle: SqliteHandle): handle is SqliteHandle & DatabaseSync {
@@ -106,6 +111,7 @@ interface Opened<Tx extends SqliteHandle> {
   /** For everything but effects. */
   readonly own: SqliteHandle
   readonly shared: boolean
+  readonly problems: () => readonly string[]
   readonly effects: Tx
   readonly ttlMs: number
   readonly context: InboxContext
@@ -142,6 +148,7 @@ function inbox<Tx extends SqliteHandle>(opened: Opened<Tx>, databaseId: string):
         runOnSqlite({ handle: effects, clock, random, ttlMs, closing }, key, work),
       ),
     record: (keys) => (keys.length === 0 ? Promise.resolve() : write(() => record(keys))),
+    problems: opened.problems,
     prune: (max) => write(() => Number(prepared(own, PRUNE).run(clock.now(), max).changes)),
     close: async () => {
       if (closing.aborted) return

@@ -37,6 +37,8 @@ export interface Outbox {
   lag(): Promise<{ readonly rows: number; readonly ageMs: number }>
   /** Calls `listener` about when a transaction of this process that added rows commits; answers how to stop that. */
   readonly onAdded?: (listener: () => void) => () => void
+  /** What is wrong and no call would tell, a sentence each; see `Transport.problems`. */
+  readonly problems?: () => readonly string[]
   close(): Promise<void>
 }
 

@@ -55,13 +55,13 @@ export function sqliteOutbox(options: SqliteOutboxOptions): OutboxConnector {
     name: NAME,
     migrationSql: () => printSqliteMigrations(sqliteOutboxSchema),
     connect: async (context) => {
-      const { handle, shared } = await openLocation('sqliteOutbox', location, {
+      const { handle, shared, problems } = await openLocation('sqliteOutbox', location, {
         ...context,
         synchronous,
       })
       try {
         await migrateSqlite(handle, sqliteOutboxSchema, context)
-        return outbox(handle, shared, context)
+        return { ...outbox(handle, shared, context), problems }
       } catch (error) {
         if (!shared) handle.close()
         throw error

@@ -34,9 +34,15 @@ export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> 
       `the outbox relay has not got through since ${new Date(relay.lastPassAt).toISOString()}`,
     )
   }
+  reasons.push(...ownProblems(sources.parts))
   const unreachable = await probe(sources)
   if (unreachable !== undefined) reasons.push(unreachable)
   return { ok: reasons.length === 0, reasons }
+}
+
+/** One file may be that of all three. */
+function ownProblems<Tx>({ transport, inbox, outbox }: Parts<Tx>): ReadonlySet<string> {
+  return new Set([transport, inbox, outbox].flatMap((part) => part?.problems?.() ?? []))
 }
 
 async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined> {

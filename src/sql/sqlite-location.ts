@@ -1,7 +1,9 @@
+import { resolve } from 'node:path'
 import { OptionsError } from '../model/errors.ts'
 import { type Problems, show } from '../model/problems.ts'
 import { eitherProblem } from './either.ts'
 import type { SqliteHandle } from './executor.ts'
+import { type FileProblems, watchFile } from './sqlite-file.ts'
 import { isOpenHandle, isSqliteHandle, sqliteIdentity } from './sqlite-handle.ts'
 import { type OpenContext, openBeside, openSqlite } from './sqlite-open.ts'
 
@@ -42,6 +44,8 @@ export interface OwnConnection {
   readonly handle: SqliteHandle
   /** It is the user's handle too, because a database in memory has only one; it stays open. */
   readonly shared: boolean
+  /** What is wrong with the file now; always empty for a database in memory. */
+  readonly problems: FileProblems
 }
 
 /** Our own connection wherever there is a file: the user's handle may be in the middle of a transaction at any time. */
@@ -51,13 +55,15 @@ export async function openLocation(
   context: OpenContext,
 ): Promise<OwnConnection> {
   if ('file' in location) {
-    return { handle: await openSqlite(location.file, context), shared: false }
+    const handle = await openSqlite(location.file, context)
+    return { handle, shared: false, problems: watchFile(resolve(location.file)) }
   }
   const { db } = location
   if (!isOpenHandle(db)) {
     throw new OptionsError(what, ['expected an open handle for db, it is closed'])
   }
   const identity = sqliteIdentity(db)
-  if (typeof identity !== 'string') return { handle: db, shared: true }
-  return { handle: await openBeside(db, identity, context), shared: false }
+  if (typeof identity !== 'string') return { handle: db, shared: true, problems: () => [] }
+  const handle = await openBeside(db, identity, context)
+  return { handle, shared: false, problems: watchFile(identity) }
 }

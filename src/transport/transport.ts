@@ -41,6 +41,11 @@ export interface Transport {
   /** Idempotent, bounded in time, safe while calls are blocked: they reject or answer empty. */
   close(): Promise<void>
 
+  /**
+   * What is wrong and no call would tell (a file that was deleted while it is open), a sentence each; `health()` adds
+   * them to its reasons. Answers at once.
+   */
+  readonly problems?: () => readonly string[]
   readonly topology: Topology
   readonly browse?: Browse
   readonly shelf?: Shelf

@@ -62,7 +62,8 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
   const { pollMs, busyTimeoutMs, synchronous } = options
   signal.throwIfAborted()
   if (migrate === 'check') refuseMissing(options)
-  const { handle, shared } = await openLocation('sqlite', options, { clock, signal, synchronous })
+  const own = await openLocation('sqlite', options, { clock, signal, synchronous })
+  const { handle, shared } = own
   try {
     await migrateSqlite(handle, queueSchema, { clock, signal, migrate, random })
     const databaseId = sqliteDatabaseId(handle)
@@ -76,7 +77,8 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
       pollMs,
       busyTimeoutMs,
     })
-    return sqliteTransport(store, sqliteTraits(shared ? 'process' : 'disk'), databaseId)
+    const traits = sqliteTraits(shared ? 'process' : 'disk')
+    return { ...sqliteTransport(store, traits, databaseId), problems: own.problems }
   } catch (error) {
     if (!shared) handle.close()
     throw error
