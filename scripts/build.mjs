@@ -1,4 +1,5 @@
-// Compiles src/ to dist/. Runs on npm ci and before npm pack, on whatever Node is at hand.
+// Compiles src/ to dist/, on whatever Node is at hand. Runs on npm ci (as `dependencies`) and before npm pack (as
+// `prepack`). Not as `prepare`: npm 11 warns whoever installs a tarball with that one.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -10,6 +10,8 @@ export interface Installed {
   readonly folder: string
   /** Files in the tarball. */
   readonly files: readonly string[]
+  /** What npm wrote to stderr when it installed the tarball. */
+  readonly warnings: string
   run(file: string, args: readonly string[]): Promise<Ended>
   write(name: string, text: string): Promise<string>
   /** Makes a package of this repository visible to the project. */
@@ -26,10 +28,10 @@ export interface Ended {
 export async function installPackage(): Promise<Installed> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-package-'))
   const run = (file: string, args: readonly string[]): Promise<Ended> => runIn(folder, file, args)
-  const must = async (file: string, args: readonly string[], cwd: string): Promise<string> => {
+  const must = async (file: string, args: readonly string[], cwd: string): Promise<Ended> => {
     const ended = await runIn(cwd, file, args)
     if (ended.code !== 0) throw new Error(`${file} ${args.join(' ')}: ${ended.stderr}`)
-    return ended.stdout
+    return ended
   }
   await must('npm', ['pack', '--pack-destination', folder], ROOT)
   const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz')) ?? ''
@@ -37,10 +39,11 @@ export async function installPackage(): Promise<Installed> {
   const manifest = { name: 'user', private: true, type: 'module' }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
   const quiet = ['--no-audit', '--no-fund', '--prefer-offline']
-  await must('npm', ['install', ...quiet, `./${tarball}`], folder)
+  const { stderr: warnings } = await must('npm', ['install', ...quiet, `./${tarball}`], folder)
   return {
     folder,
-    files: listed
+    warnings,
+    files: listed.stdout
       .trim()
       .split('\n')
       .map((name) => name.replace(/^package\//, '')),

@@ -11,6 +11,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
   readonly imports: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly bin: Readonly<Record<string, string>>
+  readonly scripts: Readonly<Record<string, string>>
 }
 
 const manifest: Manifest = JSON.parse(read('package.json'))
@@ -36,6 +37,23 @@ test('The packed package has every file that package.json points at, and nothing
   const ours = /^(test|bench|scripts|examples|\.)|\.tsbuildinfo$/
   assert.deepEqual(
     project.files.filter((file) => ours.test(file)),
+    [],
+  )
+})
+
+test('Whoever installs the package is warned of nothing.', () => {
+  const warnings = project.warnings.split('\n').filter((line) => /^npm warn/i.test(line))
+  assert.deepEqual(warnings, [])
+})
+
+test('A clone is built by npm ci and before npm pack, by scripts that never run where the package is installed.', () => {
+  const { scripts } = manifest
+  assert.equal(scripts.dependencies, scripts.build)
+  assert.equal(scripts.prepack, scripts.build)
+  // npm runs these, or warns of them, for a package that comes from a tarball or from git.
+  const atInstall = ['preinstall', 'install', 'postinstall', 'prepare']
+  assert.deepEqual(
+    atInstall.filter((name) => name in scripts),
     [],
   )
 })
