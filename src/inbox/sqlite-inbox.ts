@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Clock } from '../model/clock.ts'
-import { MillraceError } from '../model/errors.ts'
+import { closedError } from '../model/closed-error.ts'
 import { read } from '../model/probe.ts'
 import { problems } from '../model/problems.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
@@ -152,7 +152,7 @@ function inbox<Tx extends SqliteHandle>(opened: Opened<Tx>, databaseId: string):
     prune: (max) => write(() => Number(prepared(own, PRUNE).run(clock.now(), max).changes)),
     close: async () => {
       if (closing.aborted) return
-      closed.abort(closedError())
+      closed.abort(closedError('the inbox'))
       if (!shared) own.close()
     },
   }
@@ -174,10 +174,6 @@ function seen(own: SqliteHandle, clock: Clock, keys: readonly InboxKey[]): reado
 }
 
 async function ready<T>(closing: AbortSignal, call: () => Promise<T>): Promise<T> {
-  if (closing.aborted) throw closedError()
+  if (closing.aborted) throw closedError('the inbox')
   return await call()
-}
-
-function closedError(): MillraceError {
-  return new MillraceError('MILLRACE_CLOSED', 'the inbox is closed; connect again')
 }

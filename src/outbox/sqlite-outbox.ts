@@ -1,4 +1,4 @@
-import { MillraceError } from '../model/errors.ts'
+import { closedError } from '../model/closed-error.ts'
 import { newId } from '../model/ids.ts'
 import { problems } from '../model/problems.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
@@ -81,7 +81,7 @@ function outbox(handle: SqliteHandle, shared: boolean, context: OutboxContext): 
   let cursor = firstKey
 
   const call = async <T>(run: typeof whenFree, work: () => T): Promise<T> => {
-    if (closing.aborted) throw closedError()
+    if (closing.aborted) throw closedError('the outbox')
     return await run(handle, clock, closing, work, { random })
   }
   const read = <T>(work: () => T): Promise<T> => call(whenFree, work)
@@ -130,14 +130,10 @@ function outbox(handle: SqliteHandle, shared: boolean, context: OutboxContext): 
     onAdded,
     close: async () => {
       if (closing.aborted) return
-      closed.abort(closedError())
+      closed.abort(closedError('the outbox'))
       if (!shared) handle.close()
     },
   }
 }
 
 const nothing: RelayPass = { taken: 0, published: 0, failed: [] }
-
-function closedError(): MillraceError {
-  return new MillraceError('MILLRACE_CLOSED', 'the outbox is closed; connect again')
-}

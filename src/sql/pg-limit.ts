@@ -1,4 +1,5 @@
 import type { Clock } from '../model/clock.ts'
+import { closedError } from '../model/closed-error.ts'
 import { MillraceError } from '../model/errors.ts'
 
 /** How long one call to the server may take, connecting included, unless said otherwise. */
@@ -56,6 +57,6 @@ function noAnswer(timeoutMs: number): MillraceError {
   )
 }
 
-export function closedError(): MillraceError {
-  return new MillraceError('MILLRACE_CLOSED', 'the connection to postgres is closed; connect again')
+export function poolClosed(): MillraceError {
+  return closedError('the connection to postgres')
 }

@@ -2,7 +2,7 @@ import type { default as NodePostgres } from 'pg'
 import { MillraceError } from '../model/errors.ts'
 import { clientExecutor, queryClient } from './pg-executor.ts'
 import { beforeStatement, pgFault } from './pg-fault.ts'
-import { CALL_TIMEOUT_MS, closedError, limited } from './pg-limit.ts'
+import { CALL_TIMEOUT_MS, limited, poolClosed } from './pg-limit.ts'
 import { nodePostgresListen } from './pg-listen-node.ts'
 import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
 import { learnSession } from './pg-prepared.ts'
@@ -117,7 +117,7 @@ export function nodePostgresPool(pool: PgPoolLike, options: PgPoolOptions): PgPo
     listen: nodePostgresListen(pool, options),
     close: async () => {
       if (closing.signal.aborted) return
-      closing.abort(closedError())
+      closing.abort(poolClosed())
       for (const borrowed of [...inUse]) borrowed.drop()
     },
   }

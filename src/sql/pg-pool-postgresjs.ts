@@ -1,6 +1,6 @@
 import { postgresJsExecutor } from './pg-executor.ts'
 import { beforeStatement } from './pg-fault.ts'
-import { CALL_TIMEOUT_MS, closedError, limited } from './pg-limit.ts'
+import { CALL_TIMEOUT_MS, limited, poolClosed } from './pg-limit.ts'
 import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
 import type { PostgresJsLike, PostgresJsTransaction } from './pg-shapes.ts'
 
@@ -40,7 +40,7 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
           within(inner.execute(text, params), call.timeoutMs)
         value = { of: await run({ execute }, tx) }
       })
-      if (value === undefined) throw closedError()
+      if (value === undefined) throw poolClosed()
       return value.of
     },
     listen: async (channel, ear) => {
@@ -48,7 +48,7 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
       return { ping: async () => {}, close: () => void unlisten().catch(() => {}) }
     },
     close: async () => {
-      if (!closing.signal.aborted) closing.abort(closedError())
+      if (!closing.signal.aborted) closing.abort(poolClosed())
     },
   }
 }

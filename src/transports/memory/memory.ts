@@ -1,5 +1,7 @@
+import { closedError } from '../../model/closed-error.ts'
 import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
+import { ownFault } from '../../transport/own-errors.ts'
 import type {
   ConnectContext,
   Connector,
@@ -7,7 +9,6 @@ import type {
   Transport,
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
-import { closedError } from './closed.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, newStore, type Store } from './store.ts'
 import { memorySubscription } from './subscription.ts'
@@ -99,10 +100,13 @@ function memoryTransport(store: Store, context: ConnectContext): Transport {
 
 /** Nothing is ever half done here: whatever was thrown, nothing was applied. */
 function diagnose(error: unknown): Fault {
-  const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
-  if (hasCode(error, 'MILLRACE_CLOSED')) return { ...fault, code: 'unavailable' }
-  if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
-  if (hasCode(error, 'MILLRACE_BACKEND_FAULT'))
-    return { ...fault, code: 'conflict', retryable: true }
-  return { ...fault, code: 'unknown' }
+  const own = ownFault(error)
+  if (own) return own
+  const raced = hasCode(error, 'MILLRACE_BACKEND_FAULT')
+  return {
+    code: raced ? 'conflict' : 'unknown',
+    retryable: raced,
+    outcome: 'notApplied',
+    cause: error,
+  }
 }

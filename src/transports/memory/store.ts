@@ -1,8 +1,8 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { MillraceError } from '../../model/errors.ts'
 import { allRefused } from '../../transport/atomic.ts'
 import { refused } from '../../transport/outcomes.ts'
+import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { AuditEntry, QueueSpec } from '../../transport/transport.ts'
 import { draft } from './draft.ts'
 import { type MemoryQueue, memoryQueue } from './queue.ts'
@@ -84,9 +84,5 @@ export function newStore(databaseId: string): Store {
 export function needQueue(store: Store, name: string): MemoryQueue {
   const queue = store.queue(name)
   if (queue) return queue
-  throw new MillraceError(
-    'MILLRACE_UNKNOWN_QUEUE',
-    `queue "${name}" does not exist; ensure it first (createMillrace does this for its queues)`,
-    { fields: { queue: name } },
-  )
+  throw unknownQueueError(name)
 }

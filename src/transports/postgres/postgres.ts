@@ -1,3 +1,4 @@
+import { closedError } from '../../model/closed-error.ts'
 import { problems, show } from '../../model/problems.ts'
 import { migratePg, pgDatabaseId, printMigrations } from '../../sql/pg-migrate.ts'
 import { checkSchemaName } from '../../sql/pg-name.ts'
@@ -8,7 +9,7 @@ import { openAnnouncer } from './announcer.ts'
 import { openBell } from './bell.ts'
 import { deafEar, openEar } from './ear.ts'
 import { queueSchema } from './schema.ts'
-import { closedError, type Store, statementsIn } from './store.ts'
+import { type Store, statementsIn } from './store.ts'
 import { readIdentity } from './transaction.ts'
 import { postgresTransport } from './transport.ts'
 

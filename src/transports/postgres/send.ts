@@ -1,3 +1,4 @@
+import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import type { PgExecutor } from '../../sql/executor.ts'
@@ -6,7 +7,7 @@ import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { type Item, nameOf, refusal, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
-import { closedError, findQueue, query, type Store } from './store.ts'
+import { findQueue, query, type Store } from './store.ts'
 
 /** A statement carries at most this many bytes of bodies; in hex they are twice as long. */
 const STATEMENT_BYTES = 32 * 1024 * 1024

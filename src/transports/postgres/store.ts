@@ -1,9 +1,10 @@
 import type { Clock } from '../../model/clock.ts'
-import { MillraceError } from '../../model/errors.ts'
+import { closedError } from '../../model/closed-error.ts'
 import type { Logger } from '../../model/logger.ts'
 import type { PgExecutor, Row } from '../../sql/executor.ts'
 import { allInSchema } from '../../sql/pg-name.ts'
 import type { PgCallOptions, PgPool } from '../../sql/pg-pool.ts'
+import { unknownQueueError } from '../../transport/own-errors.ts'
 import * as adminStatements from './admin-statements.ts'
 import type { Announcer } from './announcer.ts'
 import type { Bell } from './bell.ts'
@@ -70,15 +71,7 @@ export async function needQueue(store: Store, name: string): Promise<number> {
   }
   const id = await findQueue(store, executor, name)
   if (id !== undefined) return id
-  throw new MillraceError(
-    'MILLRACE_UNKNOWN_QUEUE',
-    `queue "${name}" does not exist; ensure it first (createMillrace does this for its queues)`,
-    { fields: { queue: name } },
-  )
-}
-
-export function closedError(what: string): MillraceError {
-  return new MillraceError('MILLRACE_CLOSED', `${what} is closed; connect again`)
+  throw unknownQueueError(name)
 }
 
 /** How often a receive that waits looks into the tables: seldom when it hears of news anyway. */

@@ -1,10 +1,11 @@
+import { closedError } from '../../model/closed-error.ts'
 import type { Delivery } from '../../model/delivery.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handOut } from './held.ts'
 import { renewBatch } from './renew.ts'
 import { giveBack, settleBatch } from './settle.ts'
-import { closedError, pollEveryMs, query, type Store } from './store.ts'
+import { pollEveryMs, query, type Store } from './store.ts'
 import { openTender, type Tender } from './tender.ts'
 import { RECEIVE_MAX } from './traits.ts'
 

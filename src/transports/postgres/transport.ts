@@ -1,7 +1,7 @@
-import { hasCode } from '../../model/errors.ts'
-import type { Fault } from '../../model/fault.ts'
+import { closedError } from '../../model/closed-error.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import { pgFault } from '../../sql/pg-fault.ts'
+import { ownFault } from '../../transport/own-errors.ts'
 import type {
   QueueSpec,
   SubscribeOptions,
@@ -11,7 +11,7 @@ import type {
 import { browse } from './browse.ts'
 import { send } from './send.ts'
 import { shelf } from './shelf.ts'
-import { closedError, needQueue, query, type Store } from './store.ts'
+import { needQueue, query, type Store } from './store.ts'
 import { postgresSubscription } from './subscription.ts'
 import { postgresTraits } from './traits.ts'
 import { transactionFinder } from './transaction.ts'
@@ -35,7 +35,7 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
     databaseId,
     send: (queue, batch, options) => send(store, queue, batch, options),
     subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
-    diagnose,
+    diagnose: (error) => ownFault(error) ?? pgFault(error),
     close() {
       closed ??= Promise.all([...subscriptions].map((one) => one.close())).then(end)
       return closed
@@ -79,10 +79,4 @@ async function ensure(
     numberArray(specs.map(({ maxDepth }) => maxDepth ?? null)),
   ]
   await query(store, store.sql.ENSURE_QUEUES, params, { signal })
-}
-
-function diagnose(error: unknown): Fault {
-  const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
-  if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
-  return pgFault(error)
 }

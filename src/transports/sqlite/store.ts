@@ -1,10 +1,11 @@
 import type { Clock } from '../../model/clock.ts'
-import { MillraceError } from '../../model/errors.ts'
+import { closedError } from '../../model/closed-error.ts'
 import type { Logger } from '../../model/logger.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../../sql/sqlite-handle.ts'
 import { SET_SYNCHRONOUS, type Synchronous } from '../../sql/sqlite-open.ts'
 import { whenFree, withWriteTransaction } from '../../sql/sqlite-write.ts'
+import { unknownQueueError } from '../../transport/own-errors.ts'
 import { type Bell, bell } from './bell.ts'
 import { DATA_VERSION, FIND_QUEUE } from './statements.ts'
 
@@ -134,13 +135,5 @@ export function findQueue(handle: SqliteHandle, name: string): QueueRow | undefi
 export function needQueue(handle: SqliteHandle, name: string): QueueRow {
   const queue = findQueue(handle, name)
   if (queue) return queue
-  throw new MillraceError(
-    'MILLRACE_UNKNOWN_QUEUE',
-    `queue "${name}" does not exist; ensure it first (createMillrace does this for its queues)`,
-    { fields: { queue: name } },
-  )
-}
-
-export function closedError(what: string): MillraceError {
-  return new MillraceError('MILLRACE_CLOSED', `${what} is closed; connect again`)
+  throw unknownQueueError(name)
 }

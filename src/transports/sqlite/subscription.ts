@@ -1,9 +1,10 @@
+import { closedError } from '../../model/closed-error.ts'
 import type { Delivery, Settled, Settlement } from '../../model/delivery.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Claimed, claim, probe } from './claim.ts'
 import { type Held, handOut, heldOf } from './held.ts'
 import { giveBack, renewBatch, settleBatch } from './settle.ts'
-import { closedError, type Store } from './store.ts'
+import type { Store } from './store.ts'
 
 export interface SubscriptionParts {
   readonly store: Store

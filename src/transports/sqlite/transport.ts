@@ -1,10 +1,10 @@
+import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { hasCode } from '../../model/errors.ts'
-import type { Fault } from '../../model/fault.ts'
 import { sqliteFault } from '../../sql/sqlite-fault.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
 import { allRefused, Undone } from '../../transport/atomic.ts'
+import { ownFault } from '../../transport/own-errors.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type {
   QueueSpec,
@@ -17,7 +17,7 @@ import { browse } from './browse.ts'
 import { pruneKeys, storeBatch } from './send.ts'
 import { shelf } from './shelf.ts'
 import { ENSURE_QUEUE } from './statements.ts'
-import { closedError, needQueue, type Store } from './store.ts'
+import { needQueue, type Store } from './store.ts'
 import { sqliteSubscription } from './subscription.ts'
 import { transactionOf } from './transaction.ts'
 
@@ -29,7 +29,7 @@ export function sqliteTransport(store: Store, traits: Traits, databaseId: string
     databaseId,
     send: (queue, batch, options) => send(store, queue, batch, options),
     subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
-    diagnose,
+    diagnose: (error) => ownFault(error) ?? sqliteFault(error),
     async close() {
       await Promise.all([...subscriptions].map((subscription) => subscription.close()))
       store.close()
@@ -103,11 +103,4 @@ async function ensure(
     },
     { signal },
   )
-}
-
-function diagnose(error: unknown): Fault {
-  const fault = { retryable: false, outcome: 'notApplied', cause: error } as const
-  if (hasCode(error, 'MILLRACE_CLOSED')) return { ...fault, code: 'unavailable' }
-  if (hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) return { ...fault, code: 'notFound' }
-  return sqliteFault(error)
 }
