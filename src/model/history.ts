@@ -7,6 +7,11 @@ export const errorClasses: readonly ErrorClass[] = [
   'crashed',
 ]
 
+/** The class that a store holds as text; `transient` for one that this version does not know. */
+export function errorClassOf(value: unknown): ErrorClass {
+  return errorClasses.find((known) => known === value) ?? 'transient'
+}
+
 /** What is remembered of one failed attempt: redacted, at most 8 kB. */
 export interface AttemptRecord {
   /** Epoch ms. */
@@ -29,6 +34,11 @@ export interface AttemptHistory {
   readonly records: readonly AttemptRecord[]
   /** How often the message came back from the dead letters. */
   readonly redrives: number
+}
+
+/** A counter as far as JavaScript holds it exactly; the columns of a database may be wider. */
+export function saturated(count: number): number {
+  return Math.min(count, Number.MAX_SAFE_INTEGER)
 }
 
 const RECORDS_KEPT = 20

@@ -1,7 +1,7 @@
-import { afterCrash } from '../../model/history.ts'
+import { afterCrash, saturated } from '../../model/history.ts'
 import type { PgExecutor, Row } from '../../sql/executor.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
-import { historyOf, momentOf, recordsText, saturated } from './row.ts'
+import { historyOf, momentOf, recordsText } from './row.ts'
 import type { Statements, Store } from './store.ts'
 
 /** What one sweep looks at, at most. */

@@ -3,9 +3,9 @@ import type { Envelope } from '../../model/envelope.ts'
 import {
   type AttemptHistory,
   type AttemptRecord,
-  type ErrorClass,
-  errorClasses,
+  errorClassOf,
   freshHistory,
+  saturated,
 } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
 
@@ -60,18 +60,9 @@ export function deadLetterOf(row: Row, queue: string): DeadLetter {
   }
 }
 
-function errorClassOf(value: unknown): ErrorClass {
-  return errorClasses.find((known) => known === value) ?? 'transient'
-}
-
 /** Moments are stored whole in ms; a double in seconds comes back a little beside. */
 export function momentOf(value: unknown): number {
   return Math.round(Number(value))
-}
-
-/** A counter that JavaScript holds exactly; the columns are wider. */
-export function saturated(count: number): number {
-  return Math.min(count, Number.MAX_SAFE_INTEGER)
 }
 
 /** Text that Postgres takes: NUL and half characters become U+FFFD. For what people read, never for keys. */

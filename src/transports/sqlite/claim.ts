@@ -1,7 +1,7 @@
-import { afterCrash } from '../../model/history.ts'
+import { afterCrash, saturated } from '../../model/history.ts'
 import type { Row, SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
-import { historyOf, recordsText, saturated } from './row.ts'
+import { historyOf, recordsText } from './row.ts'
 import {
   CLAIM_QUARANTINED,
   CLAIM_READY,

@@ -3,8 +3,7 @@ import type { Envelope } from '../../model/envelope.ts'
 import {
   type AttemptHistory,
   type AttemptRecord,
-  type ErrorClass,
-  errorClasses,
+  errorClassOf,
   freshHistory,
 } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
@@ -61,13 +60,4 @@ export function deadLetterOf(row: Row, queue: string): DeadLetter {
     sentAt: asNumber(row.sent_at),
     deadAt: asNumber(row.dead_at),
   }
-}
-
-function errorClassOf(value: unknown): ErrorClass {
-  return errorClasses.find((known) => known === value) ?? 'transient'
-}
-
-/** A counter that SQLite and JavaScript both hold exactly. */
-export function saturated(count: number): number {
-  return Math.min(count, Number.MAX_SAFE_INTEGER)
 }

@@ -1,10 +1,10 @@
 import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
-import { afterRelease } from '../../model/history.ts'
+import { afterRelease, saturated } from '../../model/history.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
 import { lost } from '../../transport/outcomes.ts'
 import { type Held, heldOf } from './held.ts'
-import { recordsText, saturated } from './row.ts'
+import { recordsText } from './row.ts'
 import { ACK, ADD_TO_TOTAL, BURY, RELEASE, RENEW } from './statements.ts'
 import { DELAY_MAX_MS } from './traits.ts'
 
