@@ -1,5 +1,5 @@
 import type { DeadLetter } from '../../model/dead-letter.ts'
-import { OptionsError } from '../../model/errors.ts'
+import { pageOf, type ShelfPlace, startOf } from '../../transport/shelf-page.ts'
 import type { ShelfFilter, ShelfListOptions, ShelfPage } from '../../transport/transport.ts'
 
 /** The dead letters of one queue, oldest first inside, newest first to the reader. */
@@ -10,11 +10,6 @@ export interface DeadLetters {
   take(id: string): DeadLetter | undefined
   list(options: ShelfListOptions): ShelfPage
   count(filter: ShelfFilter): number
-}
-
-interface Place {
-  readonly deadAt: number
-  readonly id: string
 }
 
 export function deadLetters(): DeadLetters {
@@ -42,23 +37,20 @@ export function deadLetters(): DeadLetters {
       return letter
     },
     list(options) {
-      const cursor = options.cursor === undefined ? undefined : readCursor(options.cursor)
-      let at = cursor ? firstAtOrAfter(order, cursor) : order.length
-      const items: DeadLetter[] = []
-      while (at > 0 && items.length < options.limit) {
+      let at = firstAtOrAfter(order, startOf(options))
+      const found: DeadLetter[] = []
+      while (at > 0 && found.length <= options.limit) {
         at -= 1
         const letter = order[at] as DeadLetter
-        if (current(letter) && matches(letter, options)) items.push(letter)
+        if (current(letter) && matches(letter, options)) found.push(letter)
       }
-      const more = order.slice(0, at).some((letter) => current(letter) && matches(letter, options))
-      const last = items.at(-1)
-      return { items, cursor: more && last ? writeCursor(placeOf(last)) : null }
+      return pageOf(found, options.limit)
     },
     count: (filter) => order.filter((letter) => current(letter) && matches(letter, filter)).length,
   }
 }
 
-function placeOf(letter: DeadLetter): Place {
+function placeOf(letter: DeadLetter): ShelfPlace {
   return { deadAt: letter.deadAt, id: letter.envelope.id }
 }
 
@@ -67,7 +59,7 @@ function matches(letter: DeadLetter, filter: ShelfFilter): boolean {
   return filter.deadBefore === undefined || letter.deadAt <= filter.deadBefore
 }
 
-function firstAtOrAfter(order: readonly DeadLetter[], place: Place): number {
+function firstAtOrAfter(order: readonly DeadLetter[], place: ShelfPlace): number {
   let low = 0
   let high = order.length
   while (low < high) {
@@ -78,20 +70,6 @@ function firstAtOrAfter(order: readonly DeadLetter[], place: Place): number {
   return low
 }
 
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: ShelfPlace, b: ShelfPlace): boolean {
   return a.deadAt === b.deadAt ? a.id < b.id : a.deadAt < b.deadAt
-}
-
-function writeCursor(place: Place): string {
-  return `${place.deadAt}_${place.id}`
-}
-
-function readCursor(cursor: string): Place {
-  const cut = cursor.indexOf('_')
-  const deadAt = Number(cursor.slice(0, cut))
-  if (cut < 1 || !Number.isFinite(deadAt))
-    throw new OptionsError('dead letters', [
-      `cursor: expected the cursor of a page before, got "${cursor.slice(0, 80)}"`,
-    ])
-  return { deadAt, id: cursor.slice(cut + 1) }
 }

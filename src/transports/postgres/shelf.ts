@@ -1,7 +1,6 @@
-import type { DeadLetter } from '../../model/dead-letter.ts'
-import { MillraceError } from '../../model/errors.ts'
 import type { Row } from '../../sql/executor.ts'
 import { textArray } from '../../sql/pg-array.ts'
+import { pageOf, startOf } from '../../transport/shelf-page.ts'
 import type {
   AuditEntry,
   AuditNote,
@@ -60,16 +59,17 @@ async function list(
   queueId: number,
   options: ShelfListOptions,
 ): Promise<ShelfPage> {
-  const { errorClass, deadBefore = FOREVER, limit, cursor } = options
-  const from = cursor === undefined ? { deadAt: FOREVER, id: '\u{10ffff}' } : readCursor(cursor)
-  const place = [queueId, momentParam(deadBefore), momentParam(from.deadAt), from.id, limit + 1]
+  const { errorClass, deadBefore = FOREVER, limit } = options
+  const start = startOf(options)
+  const place = [queueId, momentParam(deadBefore), momentParam(start.deadAt), start.id, limit + 1]
   const rows =
     errorClass === undefined
       ? await query(store, store.sql.LIST_DEAD, place)
       : await query(store, store.sql.LIST_DEAD_OF_CLASS, [...place, errorClass])
-  const items = rows.slice(0, limit).map((row) => deadLetterOf(row, name))
-  const last = items.at(-1)
-  return { items, cursor: rows.length > limit && last ? writeCursor(last) : null }
+  return pageOf(
+    rows.map((row) => deadLetterOf(row, name)),
+    limit,
+  )
 }
 
 async function count(store: Store, queueId: number, filter: ShelfFilter): Promise<number> {
@@ -98,19 +98,4 @@ function auditEntry(row: Row, queue: string): AuditEntry {
     actor: String(row.actor),
     reason: String(row.reason),
   }
-}
-
-function writeCursor({ deadAt, envelope }: DeadLetter): string {
-  return `${deadAt}_${envelope.id}`
-}
-
-function readCursor(cursor: string): { readonly deadAt: number; readonly id: string } {
-  const cut = cursor.indexOf('_')
-  const deadAt = Number(cursor.slice(0, cut))
-  const id = cursor.slice(cut + 1)
-  if (cut > 0 && Number.isFinite(deadAt) && !id.includes('\0')) return { deadAt, id }
-  throw new MillraceError(
-    'MILLRACE_INVALID_OPTIONS',
-    `expected the cursor of a page before, got "${cursor.slice(0, 100)}"`,
-  )
 }

@@ -1,7 +1,6 @@
-import type { DeadLetter } from '../../model/dead-letter.ts'
-import { MillraceError } from '../../model/errors.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { pageOf, startOf } from '../../transport/shelf-page.ts'
 import type {
   AuditEntry,
   AuditNote,
@@ -83,16 +82,17 @@ function remove(handle: SqliteHandle, queueId: number, id: string, act: Act, now
 }
 
 function list(handle: SqliteHandle, queue: QueueRow, options: ShelfListOptions): ShelfPage {
-  const { errorClass, deadBefore = FOREVER, limit, cursor } = options
-  const from = cursor === undefined ? { deadAt: FOREVER, id: '\u{10ffff}' } : readCursor(cursor)
-  const place = [deadBefore, from.deadAt, from.id, limit + 1]
+  const { errorClass, deadBefore = FOREVER, limit } = options
+  const start = startOf(options)
+  const place = [deadBefore, start.deadAt, start.id, limit + 1]
   const rows =
     errorClass === undefined
       ? prepared(handle, LIST_DEAD).all(queue.id, ...place)
       : prepared(handle, LIST_DEAD_OF_CLASS).all(queue.id, errorClass, ...place)
-  const items = rows.slice(0, limit).map((row) => deadLetterOf(asRow(row), queue.name))
-  const last = items.at(-1)
-  return { items, cursor: rows.length > limit && last ? writeCursor(last) : null }
+  return pageOf(
+    rows.map((row) => deadLetterOf(asRow(row), queue.name)),
+    limit,
+  )
 }
 
 function count(handle: SqliteHandle, queueId: number, filter: ShelfFilter): number {
@@ -114,18 +114,4 @@ function auditEntry(value: unknown, queue: string): AuditEntry {
     actor: String(row.actor),
     reason: String(row.reason),
   }
-}
-
-function writeCursor({ deadAt, envelope }: DeadLetter): string {
-  return `${deadAt}_${envelope.id}`
-}
-
-function readCursor(cursor: string): { readonly deadAt: number; readonly id: string } {
-  const cut = cursor.indexOf('_')
-  const deadAt = Number(cursor.slice(0, cut))
-  if (cut > 0 && Number.isFinite(deadAt)) return { deadAt, id: cursor.slice(cut + 1) }
-  throw new MillraceError(
-    'MILLRACE_INVALID_OPTIONS',
-    `expected the cursor of a page before, got "${cursor.slice(0, 100)}"`,
-  )
 }
