@@ -2,12 +2,8 @@ import { closedError } from '../../model/closed-error.ts'
 import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
 import { ownFault } from '../../transport/own-errors.ts'
-import type {
-  ConnectContext,
-  Connector,
-  Subscription,
-  Transport,
-} from '../../transport/transport.ts'
+import { openSubscriptions } from '../../transport/subscriptions.ts'
+import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, newStore, type Store } from './store.ts'
@@ -53,7 +49,7 @@ export function memory(options: MemoryOptions = {}): MemoryConnector {
 
 function memoryTransport(store: Store, context: ConnectContext): Transport {
   const { clock } = context
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = openSubscriptions()
   let closed = false
   const open = (signal?: AbortSignal): void => {
     if (closed) throw closedError('the memory transport')
@@ -69,19 +65,14 @@ function memoryTransport(store: Store, context: ConnectContext): Transport {
     },
     async subscribe(name, options) {
       open()
-      const subscription = memorySubscription({
-        queue: needQueue(store, name),
-        clock,
-        leaseMs: options.leaseMs,
-        onClose: (one) => subscriptions.delete(one),
-      })
-      subscriptions.add(subscription)
-      return subscription
+      const queue = needQueue(store, name)
+      const { leaseMs } = options
+      return subscriptions.open((onClose) => memorySubscription({ queue, clock, leaseMs, onClose }))
     },
     diagnose,
     async close() {
       closed = true
-      for (const subscription of [...subscriptions]) await subscription.close()
+      await subscriptions.close()
     },
     topology: {
       async ensure(queues, signal) {

@@ -12,7 +12,7 @@ export interface SubscriptionParts {
   readonly queue: MemoryQueue
   readonly clock: Clock
   readonly leaseMs: number
-  readonly onClose: (subscription: Subscription) => void
+  readonly onClose: () => void
 }
 
 /**
@@ -33,7 +33,7 @@ export function memorySubscription(parts: SubscriptionParts): Subscription {
     })
   }
 
-  const subscription: Subscription = {
+  return {
     async receive(options: ReceiveOptions) {
       if (closing.signal.aborted) throw closedError('the subscription')
       if (options.signal.aborted) return []
@@ -65,11 +65,10 @@ export function memorySubscription(parts: SubscriptionParts): Subscription {
           queue.release(entry, { history, alone, readyAt: now }, now)
         }
       }
-      parts.onClose(subscription)
+      parts.onClose()
       queue.wake()
     },
   }
-  return subscription
 }
 
 function settleOne(settlement: Settlement, now: number): Settled {

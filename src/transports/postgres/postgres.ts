@@ -4,9 +4,9 @@ import { migratePg, pgDatabaseId, printMigrations } from '../../sql/pg-migrate.t
 import { checkSchemaName } from '../../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../../sql/pg-open.ts'
 import type { PgPool } from '../../sql/pg-pool.ts'
+import { openBell } from '../../transport/bell.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
 import { openAnnouncer } from './announcer.ts'
-import { openBell } from './bell.ts'
 import { deafEar, openEar } from './ear.ts'
 import { queueSchema } from './schema.ts'
 import { type Store, statementsIn } from './store.ts'
@@ -91,7 +91,7 @@ function openStore(
 ): Opened {
   const { schema, listen, pollMs, notifyInTransaction } = options
   const closing = new AbortController()
-  const bell = openBell(clock)
+  const bell = openBell<number>(clock)
   const channel = channelOf(databaseId)
   const hear = (queueId: number | undefined): void => bell.ring(queueId)
   const ear = listen ? openEar({ pool, channel, clock, random, logger, hear }) : deafEar

@@ -4,10 +4,10 @@ import type { Logger } from '../../model/logger.ts'
 import type { PgExecutor, Row } from '../../sql/executor.ts'
 import { allInSchema } from '../../sql/pg-name.ts'
 import type { PgCallOptions, PgPool } from '../../sql/pg-pool.ts'
+import type { Bell } from '../../transport/bell.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import * as adminStatements from './admin-statements.ts'
 import type { Announcer } from './announcer.ts'
-import type { Bell } from './bell.ts'
 import type { Ear } from './ear.ts'
 import * as messageStatements from './statements.ts'
 
@@ -25,7 +25,8 @@ export interface Store {
   readonly clock: Clock
   readonly random: () => number
   readonly logger: Logger
-  readonly bell: Bell
+  /** By queue id. */
+  readonly bell: Bell<number>
   readonly ear: Ear
   readonly announcer: Announcer
   readonly channel: string

@@ -1,5 +1,6 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Delivery } from '../../model/delivery.ts'
+import { type Ends, untilEnded } from '../../transport/ends.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handOut } from './held.ts'
@@ -13,7 +14,7 @@ export interface SubscriptionParts {
   readonly store: Store
   readonly queueId: number
   readonly leaseMs: number
-  readonly onClose: (subscription: Subscription) => void
+  readonly onClose: () => void
 }
 
 /** How long a closing subscription waits for its release; after that its leases simply run out. */
@@ -26,17 +27,13 @@ export function postgresSubscription(parts: SubscriptionParts): Subscription {
   const tender = openTender(store, queueId, hand.takeLeft)
   const closing = new AbortController()
 
-  const subscription: Subscription = {
+  return {
     async receive(options) {
       if (closing.signal.aborted) throw closedError('the subscription')
-      const ends = [options.signal, closing.signal, store.closing]
-      const ended = (): boolean => ends.some((signal) => signal.aborted)
-      try {
-        return await receiving({ ...parts, hand, tender, ended, ends }, options)
-      } catch (error) {
-        if (ended()) return []
-        throw error
-      }
+      const signals = [options.signal, closing.signal, store.closing]
+      return await untilEnded(signals, (ends) =>
+        receiving({ ...parts, hand, tender, ends }, options),
+      )
     },
     async settle(batch) {
       const outcomes = await settleBatch(store, hand, batch)
@@ -49,33 +46,30 @@ export function postgresSubscription(parts: SubscriptionParts): Subscription {
     async close() {
       if (closing.signal.aborted) return
       closing.abort()
-      parts.onClose(subscription)
+      parts.onClose()
       await letGo(parts, hand)
     },
   }
-  return subscription
 }
 
 interface Receiving extends SubscriptionParts {
   readonly hand: Hand
   readonly tender: Tender
-  readonly ends: AbortSignal[]
-  readonly ended: () => boolean
+  readonly ends: Ends
 }
 
 async function receiving(parts: Receiving, options: ReceiveOptions): Promise<readonly Delivery[]> {
-  const { store, queueId, ended, ends, tender } = parts
+  const { store, queueId, ends, tender } = parts
   const { clock, bell } = store
   const endAt = clock.now() + options.waitMs
-  let anyEnd: AbortSignal | undefined
   let nextMs = 0
-  while (!ended()) {
+  while (!ends.reached()) {
     const since = bell.rings(queueId)
     if (tender.isDue()) nextMs = (await tender.look()).nextMs
-    if (ended()) break
+    if (ends.reached()) break
     const deliveries = await claiming(parts, Math.min(RECEIVE_MAX, Math.max(1, options.max)))
     if (deliveries.length > 0) return deliveries
-    if (ended()) break
+    if (ends.reached()) break
     const look = await tender.look()
     const leftMs = endAt - clock.now()
     // Work that was seen after nothing could be had: others were faster, or it has just come.
@@ -85,18 +79,17 @@ async function receiving(parts: Receiving, options: ReceiveOptions): Promise<rea
     }
     if (leftMs <= 0) break
     nextMs = look.nextMs
-    anyEnd ??= AbortSignal.any(ends)
-    await bell.wait(queueId, since, Math.min(leftMs, nextMs, pollEveryMs(store)), anyEnd)
+    await bell.wait(queueId, since, Math.min(leftMs, nextMs, pollEveryMs(store)), ends.signal())
   }
   return []
 }
 
 async function claiming(parts: Receiving, max: number): Promise<readonly Delivery[]> {
-  const { store, queueId, leaseMs, hand, ended } = parts
+  const { store, queueId, leaseMs, hand, ends } = parts
   const expiresAt = store.clock.now() + leaseMs
   const rows = await query(store, store.sql.CLAIM, [queueId, max, leaseMs, store.owner])
   const all = rows.map((row) => handOut(row, expiresAt)).sort(inOrder)
-  if (all.length > 0 && ended()) {
+  if (all.length > 0 && ends.reached()) {
     // Nobody waits for the answer any more; what arrived late goes back at once.
     await giveBack(store, all, { timeoutMs: CLOSE_TIMEOUT_MS })
     store.bell.ring(queueId)

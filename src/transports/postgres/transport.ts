@@ -2,6 +2,7 @@ import { closedError } from '../../model/closed-error.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import { pgFault } from '../../sql/pg-fault.ts'
 import { ownFault } from '../../transport/own-errors.ts'
+import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type {
   QueueSpec,
   SubscribeOptions,
@@ -26,7 +27,7 @@ export interface TransportParts {
 }
 
 export function postgresTransport({ store, databaseId, identity, end }: TransportParts): Transport {
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = openSubscriptions()
   const findTransaction = transactionFinder(store, identity)
   let closed: Promise<void> | undefined
   return {
@@ -37,7 +38,7 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
     subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
     diagnose: (error) => ownFault(error) ?? pgFault(error),
     close() {
-      closed ??= Promise.all([...subscriptions].map((one) => one.close())).then(end)
+      closed ??= subscriptions.close().then(end)
       return closed
     },
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
@@ -50,19 +51,12 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
 
 async function subscribe(
   store: Store,
-  subscriptions: Set<Subscription>,
+  subscriptions: Subscriptions,
   name: string,
   { leaseMs }: SubscribeOptions,
 ): Promise<Subscription> {
   const queueId = await needQueue(store, name)
-  const subscription = postgresSubscription({
-    store,
-    queueId,
-    leaseMs,
-    onClose: (one) => subscriptions.delete(one),
-  })
-  subscriptions.add(subscription)
-  return subscription
+  return subscriptions.open((onClose) => postgresSubscription({ store, queueId, leaseMs, onClose }))
 }
 
 async function ensure(

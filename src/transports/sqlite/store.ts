@@ -5,8 +5,9 @@ import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../../sql/sqlite-handle.ts'
 import { SET_SYNCHRONOUS, type Synchronous } from '../../sql/sqlite-open.ts'
 import { whenFree, withWriteTransaction } from '../../sql/sqlite-write.ts'
+import type { Bell } from '../../transport/bell.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
-import { type Bell, bell } from './bell.ts'
+import { openDatabaseBell } from './bell.ts'
 import { DATA_VERSION, FIND_QUEUE } from './statements.ts'
 
 /** One connection with what every part of the transport needs: its clock, its locks, its wake-ups. */
@@ -15,7 +16,8 @@ export interface Store {
   readonly identity: string | SqliteHandle
   readonly clock: Clock
   readonly logger: Logger
-  readonly bell: Bell
+  /** By queue id. */
+  readonly bell: Bell<number>
   /** Fires when the transport closes; everything that waits gives up. */
   readonly closing: AbortSignal
   /** Runs in one write transaction, as soon as the lock is free. */
@@ -51,7 +53,8 @@ export function openStore(options: StoreOptions): Store {
   const { handle, clock, random, logger } = options
   const identity = sqliteIdentity(handle)
   const closing = new AbortController()
-  const changes = bell({ identity, clock, pollMs: options.pollMs, changed: watch(options) })
+  const { pollMs } = options
+  const bell = openDatabaseBell({ identity, clock, pollMs, changed: watch(options) })
 
   const durably = durability(options)
 
@@ -72,14 +75,14 @@ export function openStore(options: StoreOptions): Store {
     identity,
     clock,
     logger,
-    bell: changes,
+    bell,
     closing: closing.signal,
     write: (work, given = {}) => call(withWriteTransaction, work, given),
     read: (work, given = {}) => call(whenFree, work, given),
     close() {
       if (closing.signal.aborted) return
       closing.abort(closedError('the transport'))
-      changes.close()
+      bell.close()
       if (!options.shared) handle.close()
     },
   }

@@ -1,5 +1,6 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Delivery, Settled, Settlement } from '../../model/delivery.ts'
+import { type Ends, untilEnded } from '../../transport/ends.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Claimed, claim, probe } from './claim.ts'
 import { type Held, handOut, heldOf } from './held.ts'
@@ -10,7 +11,7 @@ export interface SubscriptionParts {
   readonly store: Store
   readonly queueId: number
   readonly leaseMs: number
-  readonly onClose: (subscription: Subscription) => void
+  readonly onClose: () => void
 }
 
 /** How long a closing subscription waits for the write lock; after that its leases simply run out. */
@@ -24,17 +25,11 @@ export function sqliteSubscription(parts: SubscriptionParts): Subscription {
   const hand = openHand()
   const closing = new AbortController()
 
-  const subscription: Subscription = {
+  return {
     async receive(options) {
       if (closing.signal.aborted) throw closedError('the subscription')
-      const ends = [options.signal, closing.signal, store.closing]
-      const ended = (): boolean => ends.some((signal) => signal.aborted)
-      try {
-        return await receiving({ ...parts, hand, ended, ends }, options)
-      } catch (error) {
-        if (ended()) return []
-        throw error
-      }
+      const signals = [options.signal, closing.signal, store.closing]
+      return await untilEnded(signals, (ends) => receiving({ ...parts, hand, ends }, options))
     },
     async settle(batch) {
       const outcomes = await store.write(() => settleBatch(store.handle, batch, store.clock.now()))
@@ -57,11 +52,10 @@ export function sqliteSubscription(parts: SubscriptionParts): Subscription {
     async close() {
       if (closing.signal.aborted) return
       closing.abort()
-      parts.onClose(subscription)
+      parts.onClose()
       await letGo(parts, hand)
     },
   }
-  return subscription
 }
 
 interface Renewed {
@@ -89,20 +83,18 @@ function note(batch: readonly Settlement[], outcomes: readonly Settled[]): void 
 
 interface Receiving extends SubscriptionParts {
   readonly hand: Hand
-  readonly ends: AbortSignal[]
-  readonly ended: () => boolean
+  readonly ends: Ends
 }
 
 async function receiving(parts: Receiving, options: ReceiveOptions): Promise<readonly Delivery[]> {
-  const { store, queueId, ended, ends } = parts
+  const { store, queueId, ends } = parts
   const { clock, bell, handle } = store
   const { signal } = options
   const endAt = clock.now() + options.waitMs
-  let anyEnd: AbortSignal | undefined
-  while (!ended()) {
-    const since = bell.rings
+  while (!ends.reached()) {
+    const since = bell.rings(queueId)
     const found = await store.read(() => probe(handle, queueId, clock.now()), { signal })
-    if (ended()) break
+    if (ends.reached()) break
     if (found.work) {
       const deliveries = await claiming(parts, Math.max(1, options.max), signal)
       if (deliveries.length > 0) return deliveries
@@ -112,21 +104,20 @@ async function receiving(parts: Receiving, options: ReceiveOptions): Promise<rea
     // Work that was seen and then taken by another: look again at once, the probe tells what is left.
     if (found.work) continue
     const dueMs = (found.dueAt ?? Number.POSITIVE_INFINITY) - clock.now()
-    anyEnd ??= AbortSignal.any(ends)
-    await bell.wait(queueId, since, Math.min(leftMs, Math.max(1, dueMs)), anyEnd)
+    await bell.wait(queueId, since, Math.min(leftMs, Math.max(1, dueMs)), ends.signal())
   }
   return []
 }
 
 async function claiming(
-  { store, queueId, leaseMs, hand, ended }: Receiving,
+  { store, queueId, leaseMs, hand, ends }: Receiving,
   max: number,
   signal: AbortSignal,
 ): Promise<readonly Delivery[]> {
   const { handle, clock, bell } = store
   const { deliveries, reclaimed } = await store.write(
     () => {
-      if (ended()) return nothing
+      if (ends.reached()) return nothing
       const now = clock.now()
       const claimed = claim(handle, { queueId, max, leaseMs }, now)
       return { deliveries: hand.take(claimed, queueId, now), reclaimed: claimed.reclaimed }

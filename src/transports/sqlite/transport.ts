@@ -5,6 +5,7 @@ import { sqliteFault } from '../../sql/sqlite-fault.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
 import { allRefused, Undone } from '../../transport/atomic.ts'
 import { ownFault } from '../../transport/own-errors.ts'
+import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type {
   QueueSpec,
@@ -22,7 +23,7 @@ import { sqliteSubscription } from './subscription.ts'
 import { transactionOf } from './transaction.ts'
 
 export function sqliteTransport(store: Store, traits: Traits, databaseId: string): Transport {
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = openSubscriptions()
   return {
     name: 'sqlite',
     traits,
@@ -31,7 +32,7 @@ export function sqliteTransport(store: Store, traits: Traits, databaseId: string
     subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
     diagnose: (error) => ownFault(error) ?? sqliteFault(error),
     async close() {
-      await Promise.all([...subscriptions].map((subscription) => subscription.close()))
+      await subscriptions.close()
       store.close()
     },
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
@@ -74,19 +75,12 @@ async function send(
 
 async function subscribe(
   store: Store,
-  subscriptions: Set<Subscription>,
+  subscriptions: Subscriptions,
   name: string,
   { leaseMs }: SubscribeOptions,
 ): Promise<Subscription> {
-  const { id } = await store.read(() => needQueue(store.handle, name))
-  const subscription = sqliteSubscription({
-    store,
-    queueId: id,
-    leaseMs,
-    onClose: (one) => subscriptions.delete(one),
-  })
-  subscriptions.add(subscription)
-  return subscription
+  const { id: queueId } = await store.read(() => needQueue(store.handle, name))
+  return subscriptions.open((onClose) => sqliteSubscription({ store, queueId, leaseMs, onClose }))
 }
 
 async function ensure(

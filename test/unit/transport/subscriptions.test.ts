@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { untilEnded } from '../../../src/transport/ends.ts'
+import { openSubscriptions } from '../../../src/transport/subscriptions.ts'
+import type { Subscription } from '../../../src/transport/transport.ts'
+
+test('What is open closes with its transport, and what has closed before does not again.', async () => {
+  const subscriptions = openSubscriptions()
+  const closed: string[] = []
+  const open = (name: string): Subscription =>
+    subscriptions.open((onClose) => ({
+      receive: async () => [],
+      settle: async () => [],
+      resize() {},
+      async close() {
+        closed.push(name)
+        onClose()
+      },
+    }))
+  const first = open('first')
+  open('second')
+  open('third')
+  await first.close()
+  await subscriptions.close()
+  await subscriptions.close()
+  assert.deepEqual(closed, ['first', 'second', 'third'])
+})
+
+test('A receive that fails after its end answers empty; one that fails before fails.', async () => {
+  const end = new AbortController()
+  const signals = [new AbortController().signal, end.signal]
+  const fails = async (): Promise<never> => {
+    throw new Error('broken')
+  }
+  await assert.rejects(untilEnded(signals, fails), /broken/)
+  const answer = await untilEnded(signals, async (ends) => {
+    assert.equal(ends.reached(), false)
+    const one = ends.signal()
+    assert.equal(ends.signal(), one)
+    end.abort()
+    assert.equal(ends.reached(), true)
+    assert.equal(one.aborted, true)
+    return await fails()
+  })
+  assert.deepEqual(answer, [])
+})
