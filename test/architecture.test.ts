@@ -51,11 +51,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   sql: ['pg', 'postgres', 'better-sqlite3'],
 }
 
-/** Type-only, so that no interface needs a copy. */
-const TYPES_FROM: readonly (readonly [from: string, to: string, why: string])[] = [
-  ['src/outbox/outbox.ts', 'src/inbox/inbox.ts', 'both ports are opened with the same context'],
-]
-
 interface Edge {
   readonly from: string
   readonly to: string
@@ -117,7 +112,7 @@ test('Folders import each other in no circle, types included.', () => {
   const next = new Map<string, string[]>()
   for (const { from, to } of edges) {
     const [one, other] = [folderOf(from), folderOf(to)]
-    if (one !== other && !isExcepted({ from, to })) next.set(one, [...(next.get(one) ?? []), other])
+    if (one !== other) next.set(one, [...(next.get(one) ?? []), other])
   }
   assert.deepEqual(circles(next), [])
 })
@@ -164,15 +159,10 @@ function folderOf(file: string): string {
   return file.split('/')[1] ?? file
 }
 
-function isExcepted({ from, to }: Pick<Edge, 'from' | 'to'>): boolean {
-  return TYPES_FROM.some(([one, other]) => one === from && other === to)
-}
-
 function isAllowed(edge: Edge): boolean {
-  const { from, to, typeOnly } = edge
+  const { from, to } = edge
   const folder = folderOf(from)
   if (folder === folderOf(to)) return true
-  if (typeOnly && isExcepted(edge)) return true
   const target = to.slice('src/'.length)
   return (MAY_IMPORT[folder] ?? []).some((may) => target === may || target.startsWith(`${may}/`))
 }

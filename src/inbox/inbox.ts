@@ -1,6 +1,5 @@
-import type { Clock } from '../model/clock.ts'
-import type { Logger } from '../model/logger.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { ConnectContext } from '../transport/transport.ts'
 
 /** Remembers in the user's database which keys were handled. `Tx` is what the user's effect receives. */
 export interface InboxConnector<Tx> {
@@ -10,13 +9,7 @@ export interface InboxConnector<Tx> {
   readonly migrationSql?: () => string
 }
 
-export interface InboxContext {
-  readonly signal: AbortSignal
-  readonly clock: Clock
-  /** 0 <= n < 1, for jitter and names. */
-  readonly random: () => number
-  readonly logger: Logger
-  readonly migrate: 'auto' | 'check'
+export interface InboxContext extends ConnectContext {
   /** Longest time that a duplicate can be late, computed from the queues; a shorter `ttlMs` is refused. */
   readonly neededTtlMs: number
 }

@@ -1,9 +1,8 @@
-import type { Clock } from '../model/clock.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import type { Fault } from '../model/fault.ts'
-import type { Logger } from '../model/logger.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { ConnectContext } from '../transport/transport.ts'
 
 /** A table in the user's database for messages that a relay takes to another system. */
 export interface OutboxConnector {
@@ -13,14 +12,8 @@ export interface OutboxConnector {
   readonly migrationSql?: () => string
 }
 
-export interface OutboxContext {
-  readonly signal: AbortSignal
-  readonly clock: Clock
-  /** 0 <= n < 1, for jitter and names. */
-  readonly random: () => number
-  readonly logger: Logger
-  readonly migrate: 'auto' | 'check'
-}
+/** The outbox is opened as a transport is. */
+export type OutboxContext = ConnectContext
 
 export interface Outbox {
   readonly name: string

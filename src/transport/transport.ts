@@ -20,6 +20,7 @@ export interface ConnectContext {
   /** Ends the attempt to connect, and only that. */
   readonly signal: AbortSignal
   readonly clock: Clock
+  /** 0 <= n < 1, for jitter and names. */
   readonly random: () => number
   readonly logger: Logger
   /** `auto` brings the schema up to date; `check` refuses an outdated one. Both refuse a newer one. */
