@@ -3,6 +3,7 @@ import { OptionsError } from '../model/errors.ts'
 import { read, readString } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import { CONFIG_KEYS, type MillraceConfig } from '../runtime/config.ts'
+import type { IntakeOptions } from '../runtime/intake-options.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
 
 const WORKER_KEYS: readonly string[] = ['queue', 'handler', 'concurrency']
@@ -68,7 +69,7 @@ function checkWorkers(workers: unknown, queues: readonly AnyQueue[], found: Prob
 /** The intake knows what it takes. */
 function checkIntake(intake: unknown, queues: readonly AnyQueue[], found: Problems): void {
   try {
-    resolveIntakeOptions({ queues }, intake as MillraceConfig['intake'] & object)
+    resolveIntakeOptions({ queues }, intake as IntakeOptions)
   } catch (error) {
     if (!(error instanceof OptionsError)) throw error
     for (const problem of error.problems) found.add(`intake: ${problem}`)

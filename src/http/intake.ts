@@ -3,9 +3,10 @@ import type { AddressInfo, Socket } from 'node:net'
 import { type ErrorCode, MillraceError, OptionsError } from '../model/errors.ts'
 import { read } from '../model/probe.ts'
 import { show } from '../model/problems.ts'
+import type { IntakeOptions } from '../runtime/intake-options.ts'
 import { refusalBody } from './http-error.ts'
 import { intakeHandler, type RequestHandler } from './intake-handler.ts'
-import { type IntakeApp, type IntakeOptions, resolveIntakeOptions } from './intake-options.ts'
+import { type IntakeApp, resolveIntakeOptions } from './intake-options.ts'
 import { CUT_BODY } from './request-body.ts'
 
 /** An HTTP door to the queues of an app. */

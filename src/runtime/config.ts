@@ -1,16 +1,13 @@
 import type { MillraceOptions } from './create.ts'
+import type { IntakeOptions } from './intake-options.ts'
 import type { Handler } from './message.ts'
 import type { AnyQueue, QueueDefinition } from './queue.ts'
 
 /** What a config file's default export holds: the app's options, and what `millrace start` runs. */
 export interface MillraceConfig<Tx = unknown> extends MillraceOptions<Tx> {
   readonly workers?: readonly WorkerConfig<Tx>[]
-  /** Run the HTTP intake beside the workers. */
-  readonly intake?: {
-    readonly host?: string
-    readonly port?: number
-    readonly tokens?: readonly string[]
-  }
+  /** Run the HTTP intake beside the workers; `{}` for one with its defaults. Its logger is the app's unless it has one. */
+  readonly intake?: IntakeOptions
 }
 
 // A record, so that the compiler misses the key that is forgotten here.

@@ -10,6 +10,7 @@ import {
   type ErrorClass,
   PermanentError,
   type QueueFullError,
+  silentLogger,
   ThrottledError,
   TransientError,
 } from 'millrace'
@@ -74,4 +75,9 @@ export default defineConfig({
       same<Equal<typeof message.payload, { n: number }>>()
     }),
   ],
+  // All that the intake takes, not a part of it.
+  intake: { host: '::1', queues: ['orders'], maxBodyBytes: 1_000, logger: silentLogger },
 })
+
+// @ts-expect-error: no option of the intake
+defineConfig({ transport: memory(), queues: [orders], intake: { prt: 80 } })

@@ -52,7 +52,8 @@ async function runUntil(
   const app = await createMillrace({ ...options, signals: false, logger })
   // Nothing else may keep the process alive while queues are empty.
   const release = systemClock().after(Number.MAX_SAFE_INTEGER, () => undefined)
-  const http = door === undefined ? undefined : intake(app, { ...door, logger })
+  const http =
+    door === undefined ? undefined : intake(app, { ...door, logger: door.logger ?? logger })
   try {
     for (const { queue, handler, concurrency } of workers) {
       // defineWorker paired them: the queue's schema gives what the handler takes.
