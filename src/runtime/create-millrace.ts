@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
 import { hasCode, MillraceError } from '../model/errors.ts'
+import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
@@ -107,6 +108,7 @@ function makeLanes<Tx>(
   closed: AbortSignal,
 ): ReadonlyMap<string, Lane> {
   const { clock, random } = resolved
+  const newId = idMaker(clock, random)
   const { transport, outbox } = parts
   const transactions = transactionSends(transport, outbox)
   const lanes = new Map<string, Lane>()
@@ -118,7 +120,7 @@ function makeLanes<Tx>(
       transport,
       transactions,
       admission: admission({ queue, transport, now: () => clock.now(), drain }),
-      prepare: { clock, random, maxBytes: transport.traits.limits.bodyBytes },
+      prepare: { newId, maxBytes: transport.traits.limits.bodyBytes },
       drain,
       onSent: (messages) => {
         counters.sent += messages

@@ -1,18 +1,15 @@
 import { fingerprint } from '../codec/canonical.ts'
 import type { Codec } from '../codec/codec.ts'
 import { validate } from '../codec/validate.ts'
-import type { Clock } from '../model/clock.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
 import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
-import { newId } from '../model/ids.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
 import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
 
 export interface PrepareContext {
-  readonly clock: Clock
-  readonly random: () => number
+  readonly newId: () => string
   readonly maxBytes: number
 }
 
@@ -35,7 +32,7 @@ export function prepare(
   }
   return chain(validate(queue.schema, decoded), (outcome) => {
     if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
-    const id = options?.id ?? newId(context.clock, context.random)
+    const id = options?.id ?? context.newId()
     const envelope: Envelope = {
       id,
       body,

