@@ -13,5 +13,7 @@ if (major < NEEDED.major || (major === NEEDED.major && minor < NEEDED.minor)) {
   )
   // Where in us it was thrown helps nobody.
   error.stack = error.message
+  // Node prints the properties of an error that nobody catches; the line says it all.
+  for (const key of Object.keys(error)) Object.defineProperty(error, key, { enumerable: false })
   throw error
 }

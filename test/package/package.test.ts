@@ -124,6 +124,22 @@ test('The package says in one line that an older Node is too old.', async (t) =>
   }
 })
 
+// Node itself writes the lines around it for every error that nobody catches; a library must not end the process instead.
+test('An older Node prints that line and nothing else of ours when nobody catches it.', async (t) => {
+  const node = await oldNode()
+  if (node === undefined) {
+    t.skip('no Node older than 22 on this machine')
+    return
+  }
+  const file = await project.write('uncaught.mjs', "import 'millrace'\nconsole.log('never')")
+  const { code, stdout, stderr } = await project.run(node, [file])
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(
+    stderr,
+    /\n\n\[?millrace needs Node 22\.18 or newer, this is [^\n]+\n\nNode\.js v\S+\n$/,
+  )
+})
+
 test('The needed version of Node is the same in all three places.', () => {
   assert.equal(manifest.engines.node, '>=22.18')
   assert.match(read('bin/millrace.js'), /major < 22 \|\| \(major === 22 && minor < 18\)/)
