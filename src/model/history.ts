@@ -12,13 +12,17 @@ export function errorClassOf(value: unknown): ErrorClass {
   return errorClasses.find((known) => known === value) ?? 'transient'
 }
 
-/** What is remembered of one failed attempt: redacted, at most 8 kB. */
+/** What is remembered of one failed attempt: redacted; message and stack together are at most 8 kB. */
 export interface AttemptRecord {
   /** Epoch ms. */
   readonly at: number
   readonly errorClass: ErrorClass
   readonly code: string
   readonly message: string
+  /**
+   * Name and first line of the message, the frames (2 kB), and a line for each of up to three causes. Absent when what
+   * was thrown had none, and after a crash.
+   */
   readonly stack?: string
 }
 

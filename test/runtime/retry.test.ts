@@ -25,6 +25,25 @@ test('attempts: 8 means eight counted runs, then dead with every attempt on reco
   await closeNow(app, clock)
 })
 
+test('an attempt on record has the fields of the contract and a stack, without secrets', async () => {
+  const { app, clock, queue } = await stage()
+  app.work(queue, () => {
+    const cause = new Error('refused https://u:s3cr3t@h/')
+    throw new PermanentError(`token=s3cr3t ${'x'.repeat(20_000)}`, { cause })
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(1_000)
+  const letter = await app.admin.deadLetters.show(queue, id)
+  const attempt = letter?.attempts[0]
+  assert.ok(attempt)
+  assert.deepEqual(Object.keys(attempt), ['at', 'errorClass', 'code', 'message', 'stack'])
+  assert.match(attempt.stack ?? '', /caused by Error: refused https:\/\/\[redacted\]@h\/$/)
+  assert.ok(Buffer.byteLength(attempt.message) + Buffer.byteLength(attempt.stack ?? '') <= 8_192)
+  assert.ok(!JSON.stringify(letter).includes('s3cr3t'))
+  await closeNow(app, clock)
+})
+
 test('the k-th backoff is floor(random * min(maxMs, baseMs * 2^(k-1))), measured on the clock', async () => {
   const { app, clock, queue } = await stage({
     random: () => 0.5,

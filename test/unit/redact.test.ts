@@ -93,6 +93,20 @@ test('a record keeps message, frames and causes, and nothing else of the error',
   assert.ok(!JSON.stringify(record).includes('s3cr3t'))
 })
 
+test('the frames of a stack are redacted and bounded like the message', () => {
+  const frames = '    at load (file:///app/tenant.js?token=s3cr3t:1:1)\n'.repeat(200)
+  const error = new Error('no luck, password=s3cr3t\n    at the second line, password=s3cr3t')
+  error.name = 'Error password=s3cr3t'
+  error.stack = `${error.name}: ${error.message}\n${frames}`
+  const { stack = '' } = describe(error)
+  assert.match(stack, /\n {4}at load \(file:\/\/\/app\/tenant\.js\?token=\[redacted\]/)
+  assert.ok(!stack.includes('s3cr3t'))
+  assert.ok(Buffer.byteLength(stack) <= 256 + 1 + 2_048, String(Buffer.byteLength(stack)))
+  // A message that was changed later is not found in the stack; what stands there is redacted all the same.
+  error.message = 'something else'
+  assert.ok(!describe(error).stack?.includes('s3cr3t'))
+})
+
 test('a record is at most 8 kB, whatever the error', () => {
   const huge = new Error('€'.repeat(10_000_000))
   const record = describe(huge)
