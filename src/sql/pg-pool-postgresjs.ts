@@ -2,6 +2,7 @@ import { postgresJsExecutor } from './pg-executor.ts'
 import { beforeStatement } from './pg-fault.ts'
 import { CALL_TIMEOUT_MS, limited, poolClosed } from './pg-limit.ts'
 import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
+import { refuseUnsafeCommits } from './pg-postgresjs-commit.ts'
 import type { PostgresJsLike, PostgresJsTransaction } from './pg-shapes.ts'
 
 const ISOLATION = 'isolation level read committed read write'
@@ -26,13 +27,25 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
   const within = <T>(call: Promise<T>, timeoutMs = defaultMs): Promise<T> =>
     limited(call, { clock, timeoutMs, ended: closing.signal })
 
+  let asked: Promise<void> | undefined
+  /** Once per pool, before its first statement; asked again after a failure. */
+  const safe = (): Promise<void> => {
+    asked ??= within(refuseUnsafeCommits(sql)).catch((error: unknown) => {
+      asked = undefined
+      throw beforeStatement(error)
+    })
+    return asked
+  }
+
   return {
     query: async (text, params, call = {}) => {
       check(call)
+      await safe()
       return await within(plain.execute(text, params), call.timeoutMs)
     },
     begin: async <T>(run: PgWork<T>, call: PgCallOptions = {}): Promise<T> => {
       check(call)
+      await safe()
       let value: { readonly of: T } | undefined
       await sql.begin(ISOLATION, async (tx: PostgresJsTransaction) => {
         const inner = postgresJsExecutor(tx)

@@ -28,7 +28,11 @@ export interface PgPoolLike {
 
 /** A postgres.js `sql`. */
 export interface PostgresJsLike {
-  unsafe(query: string, parameters?: never[], options?: { prepare?: boolean }): PromiseLike<unknown>
+  unsafe(
+    query: string,
+    parameters?: boolean[],
+    options?: { prepare?: boolean },
+  ): PromiseLike<unknown>
   begin(options: string, run: (tx: PostgresJsTransaction) => Promise<void>): Promise<unknown>
   listen(
     channel: string,

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createMillrace, defineQueue } from 'millrace'
+import { postgres } from 'millrace/postgres'
 import postgresJs from 'postgres'
+import { z } from 'zod'
 import { systemClock } from '../../src/model/clock.ts'
 import { hasCode } from '../../src/model/errors.ts'
 import { bytesArray, numberArray, textArray } from '../../src/sql/pg-array.ts'
@@ -45,10 +48,12 @@ const clients: Readonly<Record<string, (url: string) => Subject>> = {
     return { address: { pool: sql }, end: () => sql.end() }
   },
   'a sql of postgres.js that renames columns': (url) => {
-    const sql = postgresJs(url, { max: 3, transform: postgresJs.camel, onnotice: () => {} })
+    const sql = jsPool(url, 3, { transform: postgresJs.camel })
     return { address: { pool: sql }, end: () => sql.end() }
   },
 }
+
+const orders = defineQueue({ name: 'orders', owner: 'team-orders', payload: z.string() })
 
 const ECHO = `
 SELECT a.text_value, a.bytes_value, a.int_value::float8 AS int_value, $4::text AS json_text, $5::boolean AS flag,
@@ -173,7 +178,29 @@ for (const { name, url, pooled } of servers) {
     await dropSchema(url, schema)
   })
 
-  if (pooled) continue
+  if (pooled) {
+    test(`${name}: a sql of postgres.js that prepares statements is refused, its commits get lost`, async () => {
+      const sql = postgresJs(url, { max: 3, onnotice: () => {} })
+      const schema = freshSchema()
+      const unsafe = {
+        code: 'MILLRACE_INVALID_OPTIONS',
+        message: /^postgres: pool: .*postgres\.js.*prepare: false/,
+      }
+      try {
+        const transport = postgres({ pool: sql, schema, listen: false })
+        await assert.rejects(createMillrace({ transport, queues: [orders] }), unsafe)
+        const refused = await pgPool({ pool: sql }, { clock })
+        await assert.rejects(
+          refused.begin(async () => {}),
+          unsafe,
+        )
+        await assert.rejects(refused.query('SELECT 1', []), unsafe)
+      } finally {
+        await sql.end({ timeout: 1 })
+      }
+    })
+    continue
+  }
 
   test(`${name}: printed migrations make the same schema`, async () => {
     const pool = nodePool(url)

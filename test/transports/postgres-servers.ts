@@ -48,6 +48,12 @@ export function nodePool(url: string, max = 10): pg.Pool {
   return pool
 }
 
-export function jsPool(url: string, max = 10): postgresJs.Sql {
-  return postgresJs(url, { max, onnotice: () => {} })
+/** Behind the pooler without prepared statements: with them its commits get lost (`refuseUnsafeCommits`). */
+export function jsPool(
+  url: string,
+  max = 10,
+  options: { readonly transform?: typeof postgresJs.camel } = {},
+): postgresJs.Sql {
+  const prepare = url !== pgBouncer()?.url
+  return postgresJs(url, { max, prepare, onnotice: () => {}, ...options })
 }
