@@ -2,13 +2,20 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { onSignals } from 'millrace'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
+import { stage } from './stage.ts'
 
 type Name = 'SIGINT' | 'SIGTERM'
+
+/** Answers the listeners of a signal that were added since. */
+function listenersFromNow(): (name: Name) => readonly NodeJS.SignalsListener[] {
+  const before = new Set<unknown>([...process.listeners('SIGINT'), ...process.listeners('SIGTERM')])
+  return (name) => process.listeners(name).filter((one) => !before.has(one))
+}
 
 /** Listens on a virtual clock; `arrive` reaches only the listener under test, not the test runner's. */
 function listening(t: TestContext) {
   const clock = virtualClock()
-  const before = new Set<unknown>([...process.listeners('SIGINT'), ...process.listeners('SIGTERM')])
+  const ours = listenersFromNow()
   const heard: string[] = []
   const stop = onSignals(
     {
@@ -18,7 +25,6 @@ function listening(t: TestContext) {
     clock,
   )
   t.after(stop)
-  const ours = (name: Name) => process.listeners(name).filter((one) => !before.has(one))
   return {
     heard,
     stop,
@@ -103,4 +109,39 @@ test('signals: nothing is listened to after the end', async (t) => {
   assert.equal(count(), 0)
   await arrive('SIGTERM')
   assert.deepEqual(heard, [])
+})
+
+test('signals: true drains at the first signal, aborts at the second and stops listening', async () => {
+  const ours = listenersFromNow()
+  const { app, clock, queue, lines, open } = await stage({ app: { signals: true } })
+  let aborted = false
+  app.work(queue, (_message, ctx) => {
+    ctx.signal.addEventListener('abort', () => {
+      aborted = true
+    })
+    return new Promise(() => undefined)
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  assert.equal(ours('SIGTERM').length, 0)
+  await app.start()
+  await clock.advance(100)
+  const arrive = (name: Name): void => {
+    for (const listener of ours(name)) listener(name)
+  }
+  arrive('SIGINT')
+  arrive('SIGINT')
+  await clock.advance(5_000)
+  assert.equal(aborted, false)
+  arrive('SIGTERM')
+  await clock.advance(1_000)
+  assert.equal(aborted, true)
+  await app.close()
+  assert.deepEqual(
+    lines.filter(({ message }) => /^SIG/.test(message)).map(({ message }) => message),
+    ['SIGINT: draining', 'SIGTERM: aborting what still runs'],
+  )
+  assert.equal(ours('SIGTERM').length + ours('SIGINT').length, 0)
+  const other = await open({ signals: false })
+  const message = await other.admin.messages.get(queue, id)
+  assert.deepEqual([message?.state, message?.attempt], ['ready', 1])
 })
