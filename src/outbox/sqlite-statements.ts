@@ -1,7 +1,3 @@
-export const SAVEPOINT = 'SAVEPOINT millrace_outbox'
-export const RELEASE = 'RELEASE millrace_outbox'
-export const ROLLBACK_TO = 'ROLLBACK TO millrace_outbox'
-
 export const ADD = `
 INSERT INTO millrace_outbox (id, aggregatetype, aggregateid, type, created_at, next_try_at, idempotency_key,
   ordering_key, priority, delay_ms, ready_at, remember, headers, payload)

@@ -179,6 +179,3 @@ SELECT message_id, at, act, actor, reason FROM millrace_audit
 WHERE queue_id = ? ORDER BY seq DESC LIMIT ?`
 
 export const DATA_VERSION = 'PRAGMA data_version'
-export const SAVEPOINT = 'SAVEPOINT millrace_act'
-export const RELEASE_SAVEPOINT = 'RELEASE millrace_act'
-export const ROLLBACK_TO_SAVEPOINT = 'ROLLBACK TO millrace_act'
