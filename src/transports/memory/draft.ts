@@ -1,9 +1,9 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { isId } from '../../model/ids.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
+import { refusalOf } from '../../transport/refusal.ts'
 import { keptEnvelope, newEntry } from './entry.ts'
-import { type MemoryQueue, PRIORITIES } from './queue.ts'
+import type { MemoryQueue } from './queue.ts'
 import { type Memory, memoryName, newMemory } from './remembered-keys.ts'
 import { memoryTraits } from './traits.ts'
 
@@ -25,7 +25,7 @@ export function draft(queue: MemoryQueue): Draft {
   const keys = new Map<string, Memory>()
 
   const judge = (envelope: Envelope, now: number): Sent | undefined => {
-    const bad = refusal(envelope)
+    const bad = refusalOf(envelope, memoryTraits)
     if (bad) return bad
     const { id } = envelope
     if (ids.has(id) || queue.entries.has(id) || queue.dead.get(id)) return duplicateOf(id)
@@ -68,15 +68,3 @@ export function draft(queue: MemoryQueue): Draft {
     },
   }
 }
-
-function refusal(envelope: Envelope): Sent | undefined {
-  const { body, delayMs = 0, id, priority, readyAt } = envelope
-  if (body.byteLength > memoryTraits.limits.bodyBytes) return refused('tooLarge')
-  const delayed =
-    delayMs >= 0 && delayMs <= LONGEST_DELAY_MS && !(delayMs > 0 && readyAt !== undefined)
-  const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
-  if (!isId(id) || !delayed || !ranked || Number.isNaN(readyAt)) return refused('invalid')
-  return undefined
-}
-
-const LONGEST_DELAY_MS = memoryTraits.delay === 'none' ? 0 : memoryTraits.delay.maxMs

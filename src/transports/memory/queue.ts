@@ -5,8 +5,9 @@ import { type DeadLetters, deadLetters } from './dead-letters.ts'
 import type { Entry } from './entry.ts'
 import { type Heap, heap } from './heap.ts'
 import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
+import { memoryTraits } from './traits.ts'
 
-export const PRIORITIES = 10
+const PRIORITIES: number = memoryTraits.priorities
 
 /**
  * One queue: every message is in exactly one heap, and every step costs O(log n), however long the

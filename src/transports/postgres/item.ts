@@ -1,10 +1,10 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
-import { isId } from '../../model/ids.ts'
 import { bytesArray, numberArray, textArray } from '../../sql/pg-array.ts'
 import { refused } from '../../transport/outcomes.ts'
+import { refusalOf } from '../../transport/refusal.ts'
 import { headersText } from './row.ts'
-import { BODY_MAX_BYTES, DELAY_MAX_MS, PRIORITIES } from './traits.ts'
+import { DELAY_MAX_MS, postgresTraits } from './traits.ts'
 
 /** One item of a batch on its way, with its place in it. */
 export interface Item {
@@ -13,35 +13,21 @@ export interface Item {
   readonly keys: readonly RememberedKey[]
 }
 
-/** The latest moment that both Date and Postgres know. */
-const MOMENT_MAX_MS = 8_640_000_000_000_000
 /** An index entry holds a third of a page. */
 const KEY_MAX_BYTES = 2_000
 
-/** What Postgres would refuse is refused before it is asked, item by item: an error there fails the whole batch. */
+/** What Postgres would refuse is refused before it is asked: keys are text there, and a part of an index. */
 export function refusal(envelope: Envelope): Sent | undefined {
-  const {
-    body,
-    delayMs = 0,
-    id,
-    priority,
-    readyAt,
-    idempotencyKey,
-    orderingKey,
-    remember = [],
-  } = envelope
-  if (body.byteLength > BODY_MAX_BYTES) return refused('tooLarge')
-  const timed = delayMs >= 0 && delayMs <= DELAY_MAX_MS && !(delayMs > 0 && readyAt !== undefined)
-  const finite = readyAt === undefined || (Number.isFinite(readyAt) && readyAt <= MOMENT_MAX_MS)
-  const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
+  const bad = refusalOf(envelope, postgresTraits)
+  if (bad) return bad
+  const { idempotencyKey, orderingKey, remember = [] } = envelope
   const texts = [
     idempotencyKey,
     orderingKey,
     ...remember.flatMap(({ key, fingerprint }) => [key, fingerprint]),
   ]
   const windows = remember.every(({ windowMs }) => windowMs >= 0 && windowMs <= DELAY_MAX_MS)
-  const good = timed && finite && ranked && windows && isId(id) && texts.every(isStorable)
-  return good ? undefined : refused('invalid')
+  return windows && texts.every(isStorable) ? undefined : refused('invalid')
 }
 
 function isStorable(text: string | undefined): boolean {

@@ -1,5 +1,6 @@
 import type { Row } from '../../sql/executor.ts'
 import { textArray } from '../../sql/pg-array.ts'
+import { MOMENT_MAX_MS } from '../../transport/refusal.ts'
 import { pageOf, startOf } from '../../transport/shelf-page.ts'
 import type {
   AuditEntry,
@@ -12,9 +13,6 @@ import type {
 import { deadLetterOf, momentOf, storableText } from './row.ts'
 import { news } from './send.ts'
 import { needQueue, query, type Store } from './store.ts'
-
-/** The latest moment that both Date and Postgres know. */
-const FOREVER = 8_640_000_000_000_000
 
 export function shelf(store: Store): Shelf {
   const { sql } = store
@@ -59,7 +57,7 @@ async function list(
   queueId: number,
   options: ShelfListOptions,
 ): Promise<ShelfPage> {
-  const { errorClass, deadBefore = FOREVER, limit } = options
+  const { errorClass, deadBefore = MOMENT_MAX_MS, limit } = options
   const start = startOf(options)
   const place = [queueId, momentParam(deadBefore), momentParam(start.deadAt), start.id, limit + 1]
   const rows =
@@ -73,7 +71,7 @@ async function list(
 }
 
 async function count(store: Store, queueId: number, filter: ShelfFilter): Promise<number> {
-  const { errorClass, deadBefore = FOREVER } = filter
+  const { errorClass, deadBefore = MOMENT_MAX_MS } = filter
   const [row] =
     errorClass === undefined
       ? await query(store, store.sql.COUNT_DEAD, [queueId, momentParam(deadBefore)])
@@ -86,7 +84,7 @@ async function count(store: Store, queueId: number, filter: ShelfFilter): Promis
 }
 
 function momentParam(moment: number): number {
-  return Math.min(FOREVER, Math.max(0, moment))
+  return Math.min(MOMENT_MAX_MS, Math.max(0, moment))
 }
 
 function auditEntry(row: Row, queue: string): AuditEntry {

@@ -4,8 +4,6 @@ const HOUR_MS = 3_600_000
 
 /** Ten years and their leap days. */
 export const DELAY_MAX_MS: number = 3_653 * 24 * HOUR_MS
-export const BODY_MAX_BYTES: number = 16 * 1024 * 1024
-export const PRIORITIES = 10
 export const RECEIVE_MAX = 1_000
 
 export const postgresTraits: Traits = {
@@ -20,13 +18,13 @@ export const postgresTraits: Traits = {
   delay: { maxMs: DELAY_MAX_MS },
   dedupe: { windowMs: 'any' },
   deadLetters: 'native',
-  priorities: PRIORITIES,
+  priorities: 10,
   capacity: 'sampled',
   atomicBatch: true,
   clock: 'server',
   durability: 'disk',
   limits: {
-    bodyBytes: BODY_MAX_BYTES,
+    bodyBytes: 16 * 1024 * 1024,
     sendBatch: 10_000,
     receiveBatch: RECEIVE_MAX,
     settleBatch: 10_000,

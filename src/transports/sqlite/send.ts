@@ -1,9 +1,9 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
-import { isId } from '../../model/ids.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asRow, prepared } from '../../sql/sqlite-handle.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
+import { refusalOf } from '../../transport/refusal.ts'
 import { insertMany, insertOne } from './insert.ts'
 import {
   ADD_TO_TOTAL,
@@ -16,7 +16,7 @@ import {
   REMEMBER_KEY,
 } from './statements.ts'
 import { findQueue, type QueueRow } from './store.ts'
-import { BODY_MAX_BYTES, DELAY_MAX_MS, PRIORITIES } from './traits.ts'
+import { sqliteBounds } from './traits.ts'
 
 export interface SentBatch {
   readonly outcomes: readonly Sent[]
@@ -78,13 +78,16 @@ function isSimple({ queue, hasDead, stored }: Placing, ten: readonly Envelope[])
   if (hasDead || ten.length < INSERT_ROWS) return false
   if (queue.maxDepth !== undefined && queue.total + stored + ten.length > queue.maxDepth)
     return false
-  return ten.every((envelope) => envelope.remember === undefined && refusal(envelope) === undefined)
+  return ten.every(
+    (envelope) =>
+      envelope.remember === undefined && refusalOf(envelope, sqliteBounds) === undefined,
+  )
 }
 
 function storeOne(placing: Placing, envelope: Envelope): Sent {
   const { handle, queue, now } = placing
   const { id, remember = [] } = envelope
-  const bad = refusal(envelope)
+  const bad = refusalOf(envelope, sqliteBounds)
   if (bad) return bad
   if (placing.hasDead && prepared(handle, HAS_DEAD_LETTER).get(queue.id, id)) return duplicateOf(id)
   const known = remember.length > 0 ? recall(placing, id, remember) : undefined
@@ -121,13 +124,4 @@ function recall(placing: Placing, id: string, keys: readonly RememberedKey[]): S
 
 function isStored({ handle, queue }: Placing, id: string): boolean {
   return prepared(handle, HAS_MESSAGE).get(queue.id, id) !== undefined
-}
-
-function refusal(envelope: Envelope): Sent | undefined {
-  const { body, delayMs = 0, id, priority, readyAt } = envelope
-  if (body.byteLength > BODY_MAX_BYTES) return refused('tooLarge')
-  const timed = delayMs >= 0 && delayMs <= DELAY_MAX_MS && !(delayMs > 0 && readyAt !== undefined)
-  const ranked = Number.isInteger(priority) && priority >= 0 && priority < PRIORITIES
-  const finite = readyAt === undefined || Number.isFinite(readyAt)
-  return timed && ranked && finite && isId(id) ? undefined : refused('invalid')
 }
