@@ -1,11 +1,9 @@
 // A process of its own for the fault tests: `node sqlite-child.ts <act> <file> [number]`. One line of output per event.
 import { writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { sqlite } from 'millrace/sqlite'
 import { pause, systemClock } from '../../src/model/clock.ts'
 import { newId } from '../../src/model/ids.ts'
-import { silentLogger } from '../../src/model/logger.ts'
-import type { Transport } from '../../src/transport/transport.ts'
+import { connect } from './sqlite-connect.ts'
 
 const [act = '', file = '', number = '0'] = process.argv.slice(2)
 const clock = systemClock()
@@ -14,18 +12,6 @@ const signal = new AbortController().signal
 /** Straight to the file descriptor: what was written is out even when the process is killed in the next moment. */
 function say(line: string): void {
   writeSync(1, `${line}\n`)
-}
-
-async function connect(): Promise<Transport> {
-  const transport = await sqlite({ file }).connect({
-    signal,
-    clock,
-    random: Math.random,
-    logger: silentLogger,
-    migrate: 'auto',
-  })
-  await transport.topology.ensure([{ name: 'q', owner: 'team', maxDepth: undefined }], signal)
-  return transport
 }
 
 function envelopes(count: number) {
@@ -40,14 +26,14 @@ function envelopes(count: number) {
 
 /** Migrates and says which database it found. */
 async function migrate(): Promise<void> {
-  const transport = await connect()
+  const transport = await connect(file, clock)
   say(String(transport.databaseId))
   await transport.close()
 }
 
 /** Sends batches of seven for ever and says which were confirmed. */
 async function send(): Promise<void> {
-  const transport = await connect()
+  const transport = await connect(file, clock)
   for (;;) {
     const batch = envelopes(7)
     await transport.send('q', batch, { signal, atomic: true })
@@ -57,7 +43,7 @@ async function send(): Promise<void> {
 
 /** Sends messages one by one and acks whatever it gets, until the parent closes its input. */
 async function work(): Promise<void> {
-  const transport = await connect()
+  const transport = await connect(file, clock)
   const subscription = await transport.subscribe('q', {
     group: 'g',
     leaseMs: 30_000,

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { sqlite } from 'millrace/sqlite'
 import { pause, systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
-import type { Transport } from '../../src/transport/transport.ts'
 import { databaseFile } from '../transports/sqlite-harness.ts'
+import { connect } from './sqlite-connect.ts'
 
 const CHILD = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url))
 const clock = systemClock()
@@ -51,18 +51,6 @@ async function until(what: string, condition: () => boolean, withinMs = 60_000):
     if (clock.now() > endAt) assert.fail(`gave up after ${withinMs} ms: ${what}`)
     await pause(clock, 10)
   }
-}
-
-async function connect(file: string): Promise<Transport> {
-  const transport = await sqlite({ file }).connect({
-    signal,
-    clock,
-    random: Math.random,
-    logger: silentLogger,
-    migrate: 'auto',
-  })
-  await transport.topology.ensure([{ name: 'q', owner: 'team', maxDepth: undefined }], signal)
-  return transport
 }
 
 function intact(file: string): void {
@@ -112,7 +100,7 @@ test('three processes on one file send and work at once: nothing is lost, double
 
 test('a write lock held for 3 s by another process blocks neither the event loop nor a lease', async () => {
   const { file, dispose } = await databaseFile()
-  const transport = await connect(file)
+  const transport = await connect(file, clock)
   const envelope = { id: 'first', body: new Uint8Array(1), headers: {}, priority: 0 }
   await transport.send('q', [envelope], { signal })
   const subscription = await transport.subscribe('q', {
@@ -152,7 +140,7 @@ test('a write lock held for 3 s by another process blocks neither the event loop
 
 test('a lock that stays is an unavailable backend after busyTimeoutMs, and nothing was stored', async () => {
   const { file, dispose } = await databaseFile()
-  await (await connect(file)).close()
+  await (await connect(file, clock)).close()
   const transport = await sqlite({ file, busyTimeoutMs: 100 }).connect({
     signal,
     clock,

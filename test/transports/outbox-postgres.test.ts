@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Outbox, type OutboxRow, type Publish, postgresOutbox } from 'millrace/outbox'
+import { type OutboxRow, type Publish, postgresOutbox } from 'millrace/outbox'
 import {
   add,
   envelope,
   outboxContext,
   type PostgresOutboxSubject,
   postgresOutboxClients,
+  withOutbox,
 } from './outbox-subjects.ts'
 import {
   dropSchema,
@@ -22,20 +23,7 @@ if (postgresServers().length === 0) test('outbox on postgres', { skip: NO_SERVER
 const DEBEZIUM = ['aggregateid', 'aggregatetype', 'id', 'payload', 'type']
 
 for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !pooled)) {
-  const about = (
-    what: string,
-    check: (subject: PostgresOutboxSubject, outbox: Outbox) => Promise<void>,
-  ): void =>
-    void test(`${name}: ${what}`, async () => {
-      const subject = await open()
-      const outbox = await subject.connect()
-      try {
-        await check(subject, outbox)
-      } finally {
-        await outbox.close()
-        await subject.dispose()
-      }
-    })
+  const about = withOutbox(name, open)
 
   for (const orderingKey of [undefined, 'k']) {
     const which = orderingKey === undefined ? 'without a key' : 'of one key'

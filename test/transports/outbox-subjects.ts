@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { type Outbox, type OutboxContext, postgresOutbox, sqliteOutbox } from 'millrace/outbox'
@@ -37,6 +38,24 @@ export interface OutboxSubject {
 export interface OutboxClient {
   readonly name: string
   open(clock?: Clock): Promise<OutboxSubject>
+}
+
+/** Registers tests that get an open outbox each, on a subject of their own. */
+export function withOutbox<Subject extends OutboxSubject>(
+  name: string,
+  open: () => Promise<Subject>,
+): (what: string, check: (subject: Subject, outbox: Outbox) => Promise<void>) => void {
+  return (what, check) =>
+    void test(`${name}: ${what}`, async () => {
+      const subject = await open()
+      const outbox = await subject.connect()
+      try {
+        await check(subject, outbox)
+      } finally {
+        await outbox.close()
+        await subject.dispose()
+      }
+    })
 }
 
 export function outboxContext(clock: Clock = systemClock()): OutboxContext {

@@ -6,9 +6,9 @@ import type { Envelope } from '../../src/model/envelope.ts'
 import {
   add,
   envelope,
-  type OutboxSubject,
   postgresOutboxClients,
   sqliteOutboxClients,
+  withOutbox,
 } from './outbox-subjects.ts'
 import { NO_SERVER, postgresServers } from './postgres-servers.ts'
 import { until } from './until.ts'
@@ -16,20 +16,7 @@ import { until } from './until.ts'
 if (postgresServers().length === 0) test('outbox on postgres', { skip: NO_SERVER }, () => {})
 
 for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()]) {
-  const about = (
-    what: string,
-    check: (subject: OutboxSubject, outbox: Outbox) => Promise<void>,
-  ): void =>
-    void test(`${name}: ${what}`, async () => {
-      const subject = await open()
-      const outbox = await subject.connect()
-      try {
-        await check(subject, outbox)
-      } finally {
-        await outbox.close()
-        await subject.dispose()
-      }
-    })
+  const about = withOutbox(name, open)
 
   about(
     'what was rolled back is never published, what was committed is',
