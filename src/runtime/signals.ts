@@ -12,14 +12,15 @@ export interface SignalActs {
 const SIGNALS: readonly StopSignal[] = ['SIGTERM', 'SIGINT']
 
 /**
- * Under npm one Ctrl-C arrives twice: the terminal sends it to every process, and npm hands its own on, within a few ms
- * (measured with npm 11: 0.4 ms). Nobody presses it that fast.
+ * Under npm one signal can arrive twice: the terminal sends a Ctrl-C to every process (systemd a SIGTERM to every process of
+ * the unit), and npm hands its own on (measured with npm 11: 0.1 to 0.4 ms later). No hand is faster than the window of a
+ * Ctrl-C; the one of a SIGTERM is short, because a supervisor's second one may come soon.
  */
-const ECHO_MS = 100
+const ECHO_MS: Readonly<Record<StopSignal, number>> = { SIGINT: 100, SIGTERM: 20 }
 
 /**
- * Listens to SIGTERM and SIGINT: the first one drains, the second one aborts. Only a SIGINT that repeats one within
- * 100 ms is taken for its echo and left out; a second SIGTERM, or the other signal, counts at once.
+ * Listens to SIGTERM and SIGINT: the first one drains, the second one aborts. The same signal again within 100 ms (SIGINT)
+ * or 20 ms (SIGTERM) is taken for npm's echo and left out; the other signal counts at once.
  *
  * @returns how to stop listening
  * @example
@@ -34,8 +35,8 @@ export function onSignals(acts: SignalActs, clock: Clock = systemClock()): () =>
       acts.first(signal)
       return
     }
-    const isRepeated = signal === 'SIGINT' && first.signal === 'SIGINT'
-    if (aborted || (isRepeated && clock.now() - first.at <= ECHO_MS)) return
+    const isEcho = signal === first.signal && clock.now() - first.at <= ECHO_MS[signal]
+    if (aborted || isEcho) return
     aborted = true
     acts.second(signal)
   }

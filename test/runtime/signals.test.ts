@@ -69,10 +69,18 @@ const cases: readonly (readonly [
     ['first SIGINT', 'second SIGINT'],
   ],
   [
-    "a supervisor's second SIGTERM aborts at once",
+    'a SIGTERM to npm and its children is one',
     [
       ['SIGTERM', 0],
+      ['SIGTERM', 1],
+    ],
+    ['first SIGTERM'],
+  ],
+  [
+    "a supervisor's second SIGTERM aborts, soon after the first",
+    [
       ['SIGTERM', 0],
+      ['SIGTERM', 21],
     ],
     ['first SIGTERM', 'second SIGTERM'],
   ],
