@@ -7,7 +7,9 @@ import { importsOf, projectFiles, read } from './source-files.ts'
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   model: [],
   transport: ['model'],
-  layers: ['model', 'transport'],
+  layers: ['model', 'transport', 'store'],
+  store: ['model', 'transport'],
+  stores: ['model', 'transport', 'store', 'sql', 'codec'],
   sql: ['model'],
   codec: ['model'],
   transports: ['model', 'transport', 'sql', 'codec'],
@@ -19,6 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: [
     'model',
     'transport',
+    'store',
     'layers',
     'codec',
     'inbox',

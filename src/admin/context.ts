@@ -24,6 +24,22 @@ export function browseOf(transport: Transport): Browse {
   throw cannot(transport, 'be browsed')
 }
 
+/** One act of `browse`; not every backend has each. */
+export function browseAct<Act extends keyof typeof ACTS>(
+  transport: Transport,
+  act: Act,
+): NonNullable<Browse[Act]> {
+  const found = transport.browse?.[act]
+  if (found !== undefined) return found
+  throw cannot(transport, ACTS[act])
+}
+
+const ACTS = {
+  get: 'show a message by its id',
+  cancel: 'cancel a message by its id',
+  setPaused: 'pause a queue',
+} as const
+
 export function shelfOf(transport: Transport): Shelf {
   if (transport.shelf !== undefined) return transport.shelf
   throw cannot(transport, 'list dead letters')

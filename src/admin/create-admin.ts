@@ -1,5 +1,5 @@
 import type { Admin } from './admin.ts'
-import { type AdminContext, browseOf } from './context.ts'
+import { type AdminContext, browseAct, browseOf } from './context.ts'
 import { deadLetterDesk } from './dead-letter-desk.ts'
 import { checkId } from './dead-letter-options.ts'
 import { deadMessageView, messageView } from './views.ts'
@@ -18,13 +18,13 @@ export function createAdmin(context: AdminContext): Admin {
         capacity: queue.capacity === 'unbounded' ? 'unbounded' : queue.capacity.maxDepth,
       }
     },
-    pause: async (ref) => browseOf(transport).setPaused(find(ref).name, true),
-    resume: async (ref) => browseOf(transport).setPaused(find(ref).name, false),
+    pause: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, true),
+    resume: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, false),
     messages: {
       get: async (ref, id) => {
         const queue = find(ref)
         checkId(queue.name, id)
-        const stored = await browseOf(transport).get(queue.name, id)
+        const stored = await browseAct(transport, 'get')(queue.name, id)
         if (stored !== undefined) return messageView(queue, stored)
         const dead = await transport.shelf?.get(queue.name, id)
         return dead === undefined ? null : deadMessageView(queue, dead)
@@ -32,7 +32,7 @@ export function createAdmin(context: AdminContext): Admin {
       cancel: async (ref, id) => {
         const { name } = find(ref)
         checkId(name, id)
-        return browseOf(transport).cancel(name, id)
+        return browseAct(transport, 'cancel')(name, id)
       },
     },
     deadLetters: deadLetterDesk(context),

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import type { Delivery, Sent, Settled, Settlement } from '../model/delivery.ts'
 import type { FaultCode } from '../model/fault.ts'
 import type { AttemptRecord, ErrorClass } from '../model/history.ts'
+import type { Browse, Gauge } from '../transport/transport.ts'
+import type { Subject } from './promise.ts'
 
 /** The acts of a worker and what they are answered, in the words of the tests. */
 
@@ -72,4 +74,18 @@ export function idsOf(deliveries: readonly Delivery[]): readonly string[] {
 export function present<T>(member: T | undefined): T {
   if (member === undefined) throw new Error('a connection lacks a member that another one has')
   return member
+}
+
+/** For `when`: these acts of `browse` are all there. */
+export function canBrowse(...acts: readonly (keyof Browse)[]): (subject: Subject) => boolean {
+  return ({ transport }) => acts.every((act) => transport.browse?.[act] !== undefined)
+}
+
+/** Asserts each field that the backend can say; one that it cannot say is not asked. */
+export function assertGauge(gauge: Gauge, expected: Partial<Gauge>): void {
+  const said = new Map(Object.entries(gauge))
+  for (const [field, value] of Object.entries(expected)) {
+    const got = said.get(field)
+    if (got !== undefined) assert.equal(got, value, `${field} is ${got}, not ${value}`)
+  }
 }

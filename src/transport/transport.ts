@@ -137,16 +137,17 @@ export interface StoredMessage {
   readonly history: AttemptHistory
 }
 
+/** What can be seen and done by hand. What a backend cannot do is absent, and a layer with a store may bring it. */
 export interface Browse {
   gauge(queue: string): Promise<Gauge>
   /** Ready, scheduled or in flight; undefined when it is none of these. */
-  get(queue: string, id: string): Promise<StoredMessage | undefined>
+  readonly get?: (queue: string, id: string) => Promise<StoredMessage | undefined>
   /** Removes it, whatever its state; a run in flight loses its claim. False when there is none. */
-  cancel(queue: string, id: string): Promise<boolean>
+  readonly cancel?: (queue: string, id: string) => Promise<boolean>
   /** Remembered across restarts and seen by all workers. */
-  setPaused(queue: string, paused: boolean): Promise<void>
+  readonly setPaused?: (queue: string, paused: boolean) => Promise<void>
   /** Removes all ready and scheduled messages; answers how many. */
-  purge(queue: string): Promise<number>
+  readonly purge?: (queue: string) => Promise<number>
 }
 
 /** Dead letters that can be listed, fetched and removed by id without being consumed. */

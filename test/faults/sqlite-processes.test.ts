@@ -160,7 +160,7 @@ test('a lock that stays is an unavailable backend after busyTimeoutMs, and nothi
   )
   handle.exec('ROLLBACK')
   handle.close()
-  assert.equal(await transport.browse?.get('q', 'first'), undefined)
+  assert.equal(await transport.browse?.get?.('q', 'first'), undefined)
   await transport.close()
   await dispose()
 })

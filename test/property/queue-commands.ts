@@ -255,7 +255,7 @@ function cancel(at: number): Command {
       const message = pick(model, at, 'ready', 'scheduled', 'in flight', 'dead', 'gone')
       if (!message) return
       const there = message.state !== 'dead' && message.state !== 'gone'
-      assert.equal(await far.browse?.cancel(queue, message.id), there)
+      assert.equal(await far.browse?.cancel?.(queue, message.id), there)
       if (!there) return
       const delivery = held.get(message.id)
       if (delivery) zombies.push(delivery)
@@ -270,7 +270,7 @@ function setPaused(paused: boolean): Command {
   return command({
     name: paused ? 'pause()' : 'resume()',
     async run(model, { far, queue }) {
-      await far.browse?.setPaused(queue, paused)
+      await far.browse?.setPaused?.(queue, paused)
       model.paused = paused
     },
   })
@@ -280,10 +280,10 @@ function purge(): Command {
   return command({
     name: 'purge()',
     async run(model, { far, queue }) {
-      const purged = await far.browse?.purge(queue)
+      const purged = await far.browse?.purge?.(queue)
       let gone = 0
       for (const message of inState(model, 'ready', 'scheduled')) {
-        if (message.inLimbo && (await far.browse?.get(queue, message.id))) continue
+        if (message.inLimbo && (await far.browse?.get?.(queue, message.id))) continue
         message.state = 'gone'
         message.inLimbo = false
         gone += 1

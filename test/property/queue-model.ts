@@ -94,7 +94,7 @@ export async function assertSame(model: Model, { far, queue }: Real): Promise<vo
     },
   )
   for (const message of model.messages.values()) {
-    const stored = await far.browse?.get(queue, message.id)
+    const stored = await far.browse?.get?.(queue, message.id)
     const letter = await far.shelf?.get(queue, message.id)
     const { state } = message
     assert.equal(stored !== undefined, state !== 'dead' && state !== 'gone')

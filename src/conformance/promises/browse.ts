@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { acked, assertAllOk, assertLost, idsOf, present } from '../acts.ts'
-import type { Family, Subject } from '../promise.ts'
+import { acked, assertAllOk, assertGauge, assertLost, canBrowse, idsOf, present } from '../acts.ts'
+import type { Family } from '../promise.ts'
 import { kill } from './dead.ts'
 
-const browsed = ({ transport }: Subject): boolean => transport.browse !== undefined
+const gauged = canBrowse('gauge')
+const found = canBrowse('get')
+const cancels = canBrowse('cancel', 'get')
+const pauses = canBrowse('setPaused')
 const HOUR_MS = 3_600_000
 
 export const browse: Family = {
@@ -11,7 +14,7 @@ export const browse: Family = {
   promises: [
     {
       title: 'The gauge counts each state by itself.',
-      when: browsed,
+      when: gauged,
       async keep(scope) {
         const { queue, near, far, message, send, subscribe, take } = scope
         const name = await queue()
@@ -19,14 +22,14 @@ export const browse: Family = {
         await send(near, name, message(), message())
         await take(await subscribe(near, name, { leaseMs: 60_000 }), 2)
         await send(near, name, message(), message(), message(), message({ delayMs: HOUR_MS }))
-        const { ageMs: _, ...gauge } = await present(far.browse).gauge(name)
+        const gauge = await present(far.browse).gauge(name)
         const dead = near.shelf ? 1 : 0
-        assert.deepEqual(gauge, { depth: 3, scheduled: 1, inFlight: 2, dead, paused: false })
+        assertGauge(gauge, { depth: 3, scheduled: 1, inFlight: 2, dead, paused: false })
       },
     },
     {
       title: 'The age is that of the oldest ready message, and 0 when there is none.',
-      when: browsed,
+      when: gauged,
       async keep({ queue, near, far, message, send, passes }) {
         const name = await queue()
         const gauge = async (): Promise<number> =>
@@ -43,7 +46,7 @@ export const browse: Family = {
     },
     {
       title: 'A message is found by its id in every state.',
-      when: browsed,
+      when: found,
       async keep({ queue, near, far, message, send, subscribe, one }) {
         const name = await queue()
         const [held, ready, scheduled] = [message(), message(), message({ delayMs: HOUR_MS })]
@@ -56,25 +59,25 @@ export const browse: Family = {
           [scheduled.id, 'scheduled'],
         ])
         for (const [id, state] of states) {
-          const stored = await present(far.browse).get(name, id)
+          const stored = await present(far.browse?.get)(name, id)
           assert.equal(stored?.envelope.id, id)
           assert.equal(stored?.state, state)
           assert.equal(stored?.history.counted, 0)
         }
-        assert.equal(await present(far.browse).get(name, 'no-such-id'), undefined)
+        assert.equal(await present(far.browse?.get)(name, 'no-such-id'), undefined)
       },
     },
     {
       title: 'A cancelled message is gone, whether it was ready or scheduled.',
-      when: browsed,
+      when: cancels,
       async keep({ queue, near, far, message, send, subscribe, receive }) {
         const name = await queue()
         const sent = [message(), message({ delayMs: HOUR_MS })]
         await send(near, name, ...sent)
         for (const { id } of sent) {
-          assert.equal(await present(near.browse).cancel(name, id), true)
-          assert.equal(await present(far.browse).get(name, id), undefined)
-          assert.equal(await present(far.browse).cancel(name, id), false)
+          assert.equal(await present(near.browse?.cancel)(name, id), true)
+          assert.equal(await present(far.browse?.get)(name, id), undefined)
+          assert.equal(await present(far.browse?.cancel)(name, id), false)
         }
         assert.deepEqual(await receive(await subscribe(far, name)), [])
       },
@@ -82,7 +85,7 @@ export const browse: Family = {
     {
       title:
         'Cancelling a message in flight takes it from its holder: renewal and ack answer lost.',
-      when: (subject) => browsed(subject) && subject.traits.claim.kind === 'lease',
+      when: (subject) => cancels(subject) && subject.traits.claim.kind === 'lease',
       async keep({
         queue,
         near,
@@ -101,7 +104,7 @@ export const browse: Family = {
         await send(near, name, sent)
         const subscription = await subscribeShortly(near, name)
         const delivery = await one(subscription)
-        assert.equal(await present(far.browse).cancel(name, sent.id), true)
+        assert.equal(await present(far.browse?.cancel)(name, sent.id), true)
         const [renewed] = await present(subscription.renew)([delivery], 60_000)
         assertLost(renewed)
         assert.equal(delivery.claim.lost.aborted, true)
@@ -113,27 +116,27 @@ export const browse: Family = {
     },
     {
       title: 'A paused queue hands out nothing to anybody, and keeps what is sent.',
-      when: browsed,
+      when: pauses,
       async keep({ queue, near, far, message, send, subscribe, receive, take, until }) {
         const name = await queue()
         const here = await subscribe(near, name)
         const there = await subscribe(far, name)
-        await present(near.browse).setPaused(name, true)
+        await present(near.browse?.setPaused)(name, true)
         await until('the pause', async () => (await present(far.browse).gauge(name)).paused)
         const sent = message()
         await send(near, name, sent)
         assert.deepEqual(await receive(here), [])
         assert.deepEqual(await receive(there), [])
-        await present(far.browse).setPaused(name, false)
+        await present(far.browse?.setPaused)(name, false)
         assert.deepEqual(idsOf(await take(here, 1)), [sent.id])
       },
     },
     {
       title: 'A pause is remembered by connections that are made later, and by a repeated ensure.',
-      when: browsed,
+      when: pauses,
       async keep({ queue, near, message, send, connect, subscribe, receive, never }) {
         const name = await queue()
-        await present(near.browse).setPaused(name, true)
+        await present(near.browse?.setPaused)(name, true)
         await send(near, name, message())
         const later = await connect()
         await later.topology.ensure([{ name, owner: 'team-late', maxDepth: undefined }], never)
@@ -143,29 +146,29 @@ export const browse: Family = {
     },
     {
       title: 'What is in flight when its queue is paused can still be settled.',
-      when: browsed,
+      when: pauses,
       async keep({ queue, near, far, message, send, subscribe, one, settle }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name)
         const delivery = await one(subscription)
-        await present(far.browse).setPaused(name, true)
+        await present(far.browse?.setPaused)(name, true)
         assertAllOk(await settle(subscription, acked(delivery)))
       },
     },
     {
       title: 'A receive that waits on a paused queue goes on when it is resumed.',
-      when: browsed,
+      when: pauses,
       async keep({ queue, near, far, message, send, subscribe, settles, passes, never }) {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
-        await present(far.browse).setPaused(name, true)
+        await present(far.browse?.setPaused)(name, true)
         const subscription = await subscribe(near, name)
         const receiveOptions = { max: 1, waitMs: 30_000, signal: never }
         const waiting = subscription.receive(receiveOptions)
         await passes(50)
-        await present(far.browse).setPaused(name, false)
+        await present(far.browse?.setPaused)(name, false)
         const woken = await settles('the resumed receive', waiting, 35_000)
         const got = woken.length > 0 ? woken : await subscription.receive(receiveOptions)
         assert.deepEqual(idsOf(got), [sent.id])
@@ -173,30 +176,30 @@ export const browse: Family = {
     },
     {
       title: 'A purge removes what waits, says how much, and leaves what is in flight.',
-      when: browsed,
+      when: canBrowse('purge'),
       async keep({ queue, near, far, message, send, subscribe, one, settle, receive }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name, { leaseMs: 60_000 })
         const delivery = await one(subscription)
         await send(near, name, message(), message(), message({ delayMs: HOUR_MS }))
-        assert.equal(await present(far.browse).purge(name), 3)
-        assert.equal(await present(far.browse).purge(name), 0)
+        assert.equal(await present(far.browse?.purge)(name), 3)
+        assert.equal(await present(far.browse?.purge)(name), 0)
         assert.deepEqual(await receive(await subscribe(far, name)), [])
         assertAllOk(await settle(subscription, acked(delivery)))
       },
     },
     {
       title: 'A queue does not see the messages of another.',
-      when: browsed,
+      when: canBrowse('get', 'cancel', 'purge'),
       async keep({ queue, near, far, message, send }) {
         const [red, blue] = [await queue(), await queue()]
         const sent = message()
         await send(near, red, sent)
         assert.equal((await present(far.browse).gauge(blue)).depth, 0)
-        assert.equal(await present(far.browse).get(blue, sent.id), undefined)
-        assert.equal(await present(far.browse).cancel(blue, sent.id), false)
-        assert.equal(await present(far.browse).purge(blue), 0)
+        assert.equal(await present(far.browse?.get)(blue, sent.id), undefined)
+        assert.equal(await present(far.browse?.cancel)(blue, sent.id), false)
+        assert.equal(await present(far.browse?.purge)(blue), 0)
         assert.equal((await present(far.browse).gauge(red)).depth, 1)
       },
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Envelope } from '../../model/envelope.ts'
 import type { ErrorClass } from '../../model/history.ts'
 import type { Shelf, ShelfListOptions } from '../../transport/transport.ts'
-import { assertAllOk, died, failedAttempt, present, released } from '../acts.ts'
+import { assertAllOk, assertGauge, died, failedAttempt, present, released } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 import type { Scope } from '../scope.ts'
 import { kill } from './dead.ts'
@@ -98,9 +98,7 @@ export const deadLetter: Family = {
         await scope.leaseRunsOut()
         assert.deepEqual(await scope.receive(await scope.subscribe(scope.far, name)), [])
         const gauge = await present(scope.far.browse).gauge(name)
-        assert.equal(gauge.depth, 0)
-        assert.equal(gauge.inFlight, 0)
-        assert.equal(gauge.dead, 1)
+        assertGauge(gauge, { depth: 0, inFlight: 0, dead: 1 })
       },
     },
     {

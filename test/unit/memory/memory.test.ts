@@ -46,7 +46,7 @@ test('What the sender changes after the send does not reach the store.', async (
   await transport.send('q', [{ id: 'm', body, headers, priority: 0 }], { signal })
   body[0] = 2
   headers.a = '2'
-  const stored = await transport.browse?.get('q', 'm')
+  const stored = await transport.browse?.get?.('q', 'm')
   assert.deepEqual([stored?.envelope.body[0], stored?.envelope.headers.a], [1, '1'])
 })
 

@@ -69,7 +69,7 @@ test('A refused send stored exactly the items that it answered ok.', async () =>
   assert.ok(stored > 0 && stored < 20)
   assert.equal(await depthOf(sound), stored)
   for (const [at, outcome] of sent.entries()) {
-    const message = await sound.browse?.get('q', `m${at}`)
+    const message = await sound.browse?.get?.('q', `m${at}`)
     assert.equal(message !== undefined, outcome.ok)
   }
 })

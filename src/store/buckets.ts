@@ -1,0 +1,17 @@
+/** Token buckets, for rates that all workers share. */
+export interface Buckets {
+  /** Takes `tokens` whole or none. A bucket that nobody has used is full. */
+  take(name: string, rate: BucketRate, tokens: number): Promise<Taken>
+}
+
+export interface BucketRate {
+  /** Most that can be taken at once, more than 0. */
+  readonly capacity: number
+  readonly refillPerSecond: number
+}
+
+export interface Taken {
+  readonly taken: boolean
+  /** 0 when taken; else when as many tokens will be there if nobody else takes them; undefined: never (above capacity). */
+  readonly retryAfterMs: number | undefined
+}

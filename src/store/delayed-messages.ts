@@ -1,0 +1,40 @@
+import type { Envelope } from '../model/envelope.ts'
+import type { AttemptHistory } from '../model/history.ts'
+
+/** Messages that wait for their time outside the broker. They are taken, sent to the broker, and only then removed. */
+export interface DelayedMessages {
+  /** Stores each; an id that waits already is left as it is, so that a copy may be put again. */
+  put(queue: string, batch: readonly DelayedMessage[]): Promise<void>
+  /**
+   * Takes up to `max` that are due, earliest first. A taken one comes back after `leaseMs` unless it was removed, so a taker
+   * that died loses nothing.
+   */
+  take(
+    queue: string,
+    options: { readonly max: number; readonly leaseMs: number },
+  ): Promise<readonly DueMessage[]>
+  /** After the confirmed send. Answers the ids that were there. */
+  remove(queue: string, ids: readonly string[]): Promise<readonly string[]>
+  get(queue: string, id: string): Promise<DueMessage | undefined>
+  count(queue: string): Promise<number>
+  /** In ms from now, 0 when one is due; undefined when none waits. A hint for when to look again. */
+  nextDueMs(queue: string): Promise<number | undefined>
+}
+
+/** What a broker's message is while it waits here; the headers of the envelope are those that go on the wire. */
+export interface DelayedMessage {
+  readonly envelope: Envelope
+  /** Epoch ms of the first send; undefined for one that is sent now. */
+  readonly sentAt: number | undefined
+  readonly history: AttemptHistory
+  /** From now, by the store's clock. */
+  readonly delayMs: number
+}
+
+export interface DueMessage {
+  readonly envelope: Envelope
+  readonly sentAt: number
+  readonly history: AttemptHistory
+  /** Epoch ms by the store's clock. */
+  readonly dueAt: number
+}
