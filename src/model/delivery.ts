@@ -35,24 +35,30 @@ export interface Claim {
 }
 
 /** The three ends of a delivery. */
-export type Settlement =
-  | { readonly as: 'acked'; readonly delivery: Delivery }
-  | {
-      readonly as: 'released'
-      readonly delivery: Delivery
-      readonly delayMs: number
-      /** Whether this run counts against `retry.attempts`. */
-      readonly counted: boolean
-      readonly attempt?: AttemptRecord
-    }
-  | {
-      readonly as: 'dead'
-      readonly delivery: Delivery
-      readonly reason: string
-      readonly errorClass: ErrorClass
-      /** The last failure; absent when the history already holds it (three crashes). */
-      readonly attempt?: AttemptRecord
-    }
+export type Settlement = Acked | Released | Dead
+
+export interface Acked {
+  readonly as: 'acked'
+  readonly delivery: Delivery
+}
+
+export interface Released {
+  readonly as: 'released'
+  readonly delivery: Delivery
+  readonly delayMs: number
+  /** Whether this run counts against `retry.attempts`. */
+  readonly counted: boolean
+  readonly attempt?: AttemptRecord
+}
+
+export interface Dead {
+  readonly as: 'dead'
+  readonly delivery: Delivery
+  readonly reason: string
+  readonly errorClass: ErrorClass
+  /** The last failure; absent when the history already holds it (three crashes). */
+  readonly attempt?: AttemptRecord
+}
 
 /** A duplicate answers the first message's id. */
 export type Sent =

@@ -1,5 +1,5 @@
 import { deadLetterView } from '../admin/views.ts'
-import type { Delivery, Settlement } from '../model/delivery.ts'
+import type { Delivery, Released, Settlement } from '../model/delivery.ts'
 import { type AttemptRecord, afterRelease, type ErrorClass } from '../model/history.ts'
 import type { SettleOutcome, Settler } from './settler.ts'
 import type { WorkerDeps } from './worker-deps.ts'
@@ -9,7 +9,7 @@ export interface Settlements {
   /** Counts an ack that happened elsewhere: in the effect's transaction. */
   acked(): void
   ack(delivery: Delivery): Promise<void>
-  release(settlement: Settlement & { as: 'released' }): Promise<void>
+  release(settlement: Released): Promise<void>
   /** Given back without blame. */
   giveBack(delivery: Delivery, delayMs: number): Promise<void>
   dead(delivery: Delivery, why: DeadReason): Promise<void>

@@ -1,11 +1,18 @@
 import type { Clock } from '../../model/clock.ts'
 import { closedError } from '../../model/closed-error.ts'
-import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
-import { afterRelease } from '../../model/history.ts'
+import {
+  type Dead,
+  type Delivery,
+  type Settled,
+  type Settlement,
+  settled,
+} from '../../model/delivery.ts'
 import { lost } from '../../transport/outcomes.ts'
+import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Held, handOut, heldOf } from './held.ts'
 import type { MemoryQueue } from './queue.ts'
+import { DELAY_MAX_MS } from './traits.ts'
 import { waitFor } from './waiting.ts'
 
 export interface SubscriptionParts {
@@ -77,9 +84,8 @@ function settleOne(settlement: Settlement, now: number): Settled {
   const { entry, queue } = held
   held.forget()
   if (settlement.as === 'released') {
-    const alone = entry.alone && !settlement.counted
-    const readyAt = now + Math.max(0, settlement.delayMs)
-    queue.release(entry, { history: afterRelease(entry.history, settlement), alone, readyAt }, now)
+    const { delayMs, ...attempts } = givenBack(entry, settlement, DELAY_MAX_MS)
+    queue.release(entry, { ...attempts, readyAt: now + delayMs }, now)
     return settled
   }
   queue.remove(entry)
@@ -87,16 +93,16 @@ function settleOne(settlement: Settlement, now: number): Settled {
   return settled
 }
 
-function bury(held: Held, settlement: Settlement & { readonly as: 'dead' }, now: number): void {
+function bury(held: Held, settlement: Dead, now: number): void {
   const { entry, queue } = held
-  const { attempt, errorClass, reason } = settlement
+  const { errorClass, reason } = settlement
   queue.dead.add({
     envelope: entry.envelope,
     queue: queue.spec.name,
     owner: queue.spec.owner,
     errorClass,
     reason,
-    history: attempt ? afterRelease(entry.history, { counted: true, attempt }) : entry.history,
+    history: lastHistory(entry, settlement),
     sentAt: entry.sentAt,
     deadAt: now,
   })

@@ -2,6 +2,9 @@ import type { Traits } from '../../transport/traits.ts'
 
 const HOUR_MS = 3_600_000
 
+/** Ten years and their leap days. */
+export const DELAY_MAX_MS: number = 3_653 * 24 * HOUR_MS
+
 /** Everything that the seam knows, in the memory of one process and gone with it. */
 export const memoryTraits: Traits = {
   settles: 'each',
@@ -12,7 +15,7 @@ export const memoryTraits: Traits = {
   keepsHistory: true,
   countsCrashes: true,
   order: 'none',
-  delay: { maxMs: 3_653 * 24 * HOUR_MS },
+  delay: { maxMs: DELAY_MAX_MS },
   dedupe: { windowMs: 'any' },
   deadLetters: 'native',
   priorities: 10,

@@ -1,9 +1,17 @@
-import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
-import { afterRelease, saturated } from '../../model/history.ts'
+import {
+  type Dead,
+  type Delivery,
+  type Released,
+  type Settled,
+  type Settlement,
+  settled,
+} from '../../model/delivery.ts'
+import { saturated } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import type { PgCallOptions } from '../../sql/pg-pool.ts'
 import { lost } from '../../transport/outcomes.ts'
+import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
 import { recordsText, storableText } from './row.ts'
@@ -36,9 +44,6 @@ export async function settleBatch(
     return lost
   })
 }
-
-type Released = Settlement & { readonly as: 'released' }
-type Dead = Settlement & { readonly as: 'dead' }
 
 function isReleased(settlement: Settlement): settlement is Released {
   return settlement.as === 'released'
@@ -90,17 +95,13 @@ interface KnownRelease {
 
 function releaseParams(known: readonly KnownRelease[]): readonly unknown[] {
   const rows = known.map(({ held, settlement }) => {
-    const { counted, delayMs } = settlement
-    const history = afterRelease(held.delivery.history, settlement)
-    // An uncounted release says nothing about whether the message kills its worker.
-    const alone = held.delivery.alone && !counted
-    const waitMs = Number.isNaN(delayMs) ? 0 : Math.min(Math.max(0, delayMs), DELAY_MAX_MS)
-    return { alone, waitMs, history, state: waitMs > 0 ? 1 : alone ? 3 : 0 }
+    const kept = givenBack(held.delivery, settlement, DELAY_MAX_MS)
+    return { ...kept, state: kept.delayMs > 0 ? 1 : kept.alone ? 3 : 0 }
   })
   return [
     ...claimsOf(known.map(({ held }) => held)),
     numberArray(rows.map(({ state }) => state)),
-    numberArray(rows.map(({ waitMs }) => waitMs)),
+    numberArray(rows.map(({ delayMs }) => delayMs)),
     textArray(rows.map(({ alone }) => (alone ? 't' : 'f'))),
     numberArray(rows.map(({ history }) => saturated(history.counted))),
     numberArray(rows.map(({ history }) => wholeOf(history.throttledSince))),
@@ -112,10 +113,8 @@ async function buryAll(store: Store, batch: readonly Dead[]): Promise<Set<number
   const rows = batch.flatMap((settlement) => {
     const held = heldOf(settlement.delivery)
     if (!held) return []
-    const { attempt, errorClass, reason } = settlement
-    const before = held.delivery.history
-    const history = attempt ? afterRelease(before, { counted: true, attempt }) : before
-    return [{ held, errorClass, reason, history }]
+    const { errorClass, reason } = settlement
+    return [{ held, errorClass, reason, history: lastHistory(held.delivery, settlement) }]
   })
   if (rows.length === 0) return new Set()
   const params = [

@@ -1,8 +1,16 @@
-import { type Delivery, type Settled, type Settlement, settled } from '../../model/delivery.ts'
-import { afterRelease, saturated } from '../../model/history.ts'
+import {
+  type Dead,
+  type Delivery,
+  type Released,
+  type Settled,
+  type Settlement,
+  settled,
+} from '../../model/delivery.ts'
+import { saturated } from '../../model/history.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
 import { lost } from '../../transport/outcomes.ts'
+import { givenBack, lastHistory } from '../../transport/settling.ts'
 import { type Held, heldOf } from './held.ts'
 import { recordsText } from './row.ts'
 import { ACK, ADD_TO_TOTAL, BURY, RELEASE, RENEW } from './statements.ts'
@@ -53,21 +61,13 @@ export function giveBack(handle: SqliteHandle, all: readonly Held[], now: number
   }
 }
 
-type Released = Settlement & { readonly as: 'released' }
-type Dead = Settlement & { readonly as: 'dead' }
-
 function release(handle: SqliteHandle, held: Held, settlement: Released, now: number): Settled {
-  const { delayMs, counted } = settlement
-  const { alone: wasAlone } = held.delivery
-  const history = afterRelease(held.delivery.history, settlement)
-  // An uncounted release says nothing about whether the message kills its worker.
-  const alone = wasAlone && !counted
-  const waitMs = Number.isNaN(delayMs) ? 0 : Math.min(Math.max(0, delayMs), DELAY_MAX_MS)
+  const { history, alone, delayMs } = givenBack(held.delivery, settlement, DELAY_MAX_MS)
   const kept = changed(
     handle,
     RELEASE,
-    waitMs > 0 ? 1 : alone ? 3 : 0,
-    now + waitMs,
+    delayMs > 0 ? 1 : alone ? 3 : 0,
+    now + delayMs,
     alone ? 1 : 0,
     saturated(history.counted),
     history.throttledSince ?? null,
@@ -78,9 +78,8 @@ function release(handle: SqliteHandle, held: Held, settlement: Released, now: nu
 }
 
 function bury(handle: SqliteHandle, held: Held, settlement: Dead, now: number): boolean {
-  const { attempt, errorClass, reason } = settlement
-  const { history: before } = held.delivery
-  const history = attempt ? afterRelease(before, { counted: true, attempt }) : before
+  const { errorClass, reason } = settlement
+  const history = lastHistory(held.delivery, settlement)
   return changed(
     handle,
     BURY,
