@@ -138,6 +138,35 @@ test('start: a dead letter is a line at once, with its owner', async (t) => {
   assert.equal(owner, 'team-x')
 })
 
+const BROKEN = `
+import { defineConfig, defineQueue } from 'millrace'
+import { memory } from 'millrace/memory'
+import { z } from 'zod'
+
+const tasks = defineQueue({ name: 'tasks', owner: 'team-x', payload: z.object({}) })
+const sound = memory()
+const send = async () => { throw new Error('broken') }
+const transport = { ...sound, connect: async (context) => ({ ...(await sound.connect(context)), send }) }
+const quiet = () => {}
+const logger = { debug: quiet, info: quiet, warn: quiet, error: (text) => console.log('the door says', text) }
+export default defineConfig({ transport, queues: [tasks], intake: { port: 0, logger } })
+`
+
+test("start: an intake with a logger of its own writes there, not to the app's", async (t) => {
+  const cwd = await folderWith(t, { millrace: root, ...zod })
+  await writeFile(join(cwd, 'millrace.config.js'), BROKEN)
+  const started = millrace(t, cwd, 'start', '--json')
+  const [, intake] = await started.says(/"intake":"([^"]+)"/)
+  const sent = await fetch(`${intake}/queues/tasks/messages`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  })
+  assert.equal(sent.status, 503)
+  await started.says(/^the door says intake: /m)
+  assert.doesNotMatch(started.output(), /"event":"error"/)
+})
+
 test('a reader that closes the pipe early is no failure', async (t) => {
   const cwd = await folderWith(t, {})
   const piped = child(t, 'sh', ['-c', `"${process.execPath}" "${BIN}" explain-error | head -1`], {
