@@ -1,7 +1,9 @@
 import type { Envelope } from '../model/envelope.ts'
-import type { AttemptHistory } from '../model/history.ts'
 
-/** Messages that wait for their time outside the broker. They are taken, sent to the broker, and only then removed. */
+/**
+ * Messages that wait for their time outside the broker. They are taken, sent to the broker, and only then removed. What a
+ * message has been through travels in its headers, as on the broker.
+ */
 export interface DelayedMessages {
   /** Stores each; an id that waits already is left as it is, so that a copy may be put again. */
   put(queue: string, batch: readonly DelayedMessage[]): Promise<void>
@@ -21,20 +23,14 @@ export interface DelayedMessages {
   nextDueMs(queue: string): Promise<number | undefined>
 }
 
-/** What a broker's message is while it waits here; the headers of the envelope are those that go on the wire. */
 export interface DelayedMessage {
   readonly envelope: Envelope
-  /** Epoch ms of the first send; undefined for one that is sent now. */
-  readonly sentAt: number | undefined
-  readonly history: AttemptHistory
   /** From now, by the store's clock. */
   readonly delayMs: number
 }
 
 export interface DueMessage {
   readonly envelope: Envelope
-  readonly sentAt: number
-  readonly history: AttemptHistory
   /** Epoch ms by the store's clock. */
   readonly dueAt: number
 }
