@@ -15,6 +15,8 @@ export interface Traits {
   readonly countsCrashes: boolean
   readonly order: 'none' | 'perKey' | 'perQueue'
   readonly delay: { readonly maxMs: number } | 'none'
+  /** An id that is stored is not stored again. Without, the same id sent again is a second message with this id. */
+  readonly remembersIds: boolean
   /** `any`: keys with any window; a number: the backend's own fixed window. */
   readonly dedupe: { readonly windowMs: number | 'any' } | 'none'
   readonly deadLetters: 'native' | 'none'

@@ -152,6 +152,7 @@ export const lease: Family = {
         leaseRunsOut,
         settle,
         receive,
+        traits,
       }) {
         const name = await queue()
         await send(near, name, message())
@@ -160,7 +161,9 @@ export const lease: Family = {
         await leaseRunsOut()
         const heir = await subscribe(far, name, { leaseMs: 120_000 })
         const theirs = await one(heir)
-        for (const act of [acked(late), released(late, { counted: true }), died(late)]) {
+        const acts = [acked(late), released(late, { counted: traits.keepsHistory })]
+        if (traits.deadLetters === 'native') acts.push(died(late))
+        for (const act of acts) {
           const [outcome] = await settle(zombie, act)
           assertLost(outcome)
         }
@@ -211,13 +214,14 @@ export const lease: Family = {
         one,
         settle,
         leaseRunsOut,
+        traits,
       }) {
         const name = await queue()
         await send(near, name, message())
         const here = await subscribe(near, name)
         const there = await subscribeShortly(far, name)
         const first = await one(here)
-        await settle(here, released(first, { counted: true }))
+        await settle(here, released(first, { counted: traits.keepsHistory }))
         const second = await one(there)
         await leaseRunsOut()
         const third = await one(here)

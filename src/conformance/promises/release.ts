@@ -10,24 +10,39 @@ export const release: Family = {
     {
       title: 'A message released without delay comes back at once, to anybody.',
       when: ({ traits }) => traits.release !== 'none',
-      async keep({ queue, near, far, message, send, subscribe, one, settle }) {
+      async keep({ queue, near, far, message, send, subscribe, one, settle, traits }) {
         const name = await queue()
         const sent = message()
         await send(near, name, sent)
         const subscription = await subscribe(near, name, { leaseMs: 60_000 })
         const delivery = await one(subscription)
-        assertAllOk(await settle(subscription, released(delivery, { counted: true })))
+        assertAllOk(
+          await settle(subscription, released(delivery, { counted: traits.keepsHistory })),
+        )
         assert.equal((await one(await subscribe(far, name))).envelope.id, sent.id)
       },
     },
     {
       title: 'A message released with a delay comes back when it has passed and not before.',
       when: ({ traits }) => traits.release === 'delayed',
-      async keep({ queue, near, far, message, send, subscribe, one, settle, receive, now }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        one,
+        settle,
+        receive,
+        now,
+        traits,
+      }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name)
-        const act = released(await one(subscription), { counted: true, delayMs: DELAY_MS })
+        const counted = traits.keepsHistory
+        const act = released(await one(subscription), { counted, delayMs: DELAY_MS })
         const releasedAt = now()
         assertAllOk(await settle(subscription, act))
         const elsewhere = await subscribe(far, name)
@@ -40,14 +55,27 @@ export const release: Family = {
     {
       title: 'A receive that waits is woken when a release falls due.',
       when: ({ traits }) => traits.release === 'delayed',
-      async keep({ queue, near, far, message, send, subscribe, one, settle, settles, never }) {
+      async keep({
+        queue,
+        near,
+        far,
+        message,
+        send,
+        subscribe,
+        one,
+        settle,
+        settles,
+        never,
+        traits,
+      }) {
         const name = await queue()
         await send(near, name, message())
         const subscription = await subscribe(near, name)
         const delivery = await one(subscription)
         const elsewhere = await subscribe(far, name)
         const waiting = elsewhere.receive({ max: 1, waitMs: 60_000, signal: never })
-        await settle(subscription, released(delivery, { counted: true, delayMs: 200 }))
+        const counted = traits.keepsHistory
+        await settle(subscription, released(delivery, { counted, delayMs: 200 }))
         assert.equal((await settles('the wake-up', waiting, 5_000)).length, 1)
       },
     },

@@ -49,6 +49,7 @@ export const send: Family = {
     },
     {
       title: 'The same id again stores nothing and is answered as a duplicate.',
+      when: ({ traits }) => traits.remembersIds,
       async keep({ queue, near, far, message, send: store, subscribe, take, receive, never }) {
         const name = await queue()
         const sent = message()
@@ -62,7 +63,7 @@ export const send: Family = {
     },
     {
       title: 'An id that is in flight or dead still counts as stored.',
-      when: ({ traits }) => traits.deadLetters === 'native',
+      when: ({ traits }) => traits.remembersIds && traits.deadLetters === 'native',
       async keep({ queue, near, far, message, send: store, subscribe, one, settle, never }) {
         const name = await queue()
         const sent = message()

@@ -21,6 +21,7 @@ export const memoryTraits: Traits = {
   priorities: 10,
   capacity: 'exact',
   atomicBatch: true,
+  remembersIds: true,
   clock: 'caller',
   durability: 'process',
   limits: {

@@ -21,6 +21,7 @@ export const postgresTraits: Traits = {
   priorities: 10,
   capacity: 'sampled',
   atomicBatch: true,
+  remembersIds: true,
   clock: 'server',
   durability: 'disk',
   limits: {

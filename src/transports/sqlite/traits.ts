@@ -33,6 +33,7 @@ export function sqliteTraits(durability: Traits['durability']): Traits {
     deadLetters: 'native',
     capacity: 'exact',
     atomicBatch: true,
+    remembersIds: true,
     clock: 'caller',
     durability,
   }
