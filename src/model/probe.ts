@@ -1,11 +1,16 @@
 /** Reads a property of anything; a throwing getter, a revoked proxy and null all read as undefined. */
 export function read(value: unknown, key: string): unknown {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
+  if (!isObject(value)) return undefined
   try {
     return (value as Record<string, unknown>)[key]
   } catch {
     return undefined
   }
+}
+
+/** Something with properties: functions have them too. */
+export function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
 export function readString(value: unknown, key: string): string | undefined {

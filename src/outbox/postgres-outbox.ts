@@ -1,3 +1,4 @@
+import { isObject } from '../model/probe.ts'
 import { problems } from '../model/problems.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { pgExecutor } from '../sql/pg-executor.ts'
@@ -113,8 +114,4 @@ function outbox(pool: PgPool, schema: string, databaseId: string, context: Outbo
     onAdded,
     close: () => pool.close(),
   }
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }

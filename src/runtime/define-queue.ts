@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { jsonCodec } from '../codec/json.ts'
-import { read } from '../model/probe.ts'
+import { isObject, read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
 
@@ -98,8 +98,7 @@ function checkIdentity(options: Identity, found: Problems): void {
     )
   }
   const schema = options.payload
-  const isObject = (typeof schema === 'object' || typeof schema === 'function') && schema !== null
-  if (!isObject || !('~standard' in schema)) {
+  if (!isObject(schema) || !('~standard' in schema)) {
     found.add(`payload: expected a Standard Schema (zod, valibot, arktype), got ${show(schema)}`)
   }
   found.optionalFunction('idempotencyKey', options.idempotencyKey)

@@ -1,5 +1,6 @@
 import { hasCode } from '../model/errors.ts'
 import type { Fault, FaultCode } from '../model/fault.ts'
+import { isObject, readString } from '../model/probe.ts'
 
 /** Errors that came before any statement was sent, so that nothing can have happened. */
 const early = new WeakSet<object>()
@@ -86,13 +87,13 @@ export function pgFault(error: unknown): Fault {
 }
 
 function kindOf(error: unknown): Kind {
-  const code = stringOf(error, 'code')
+  const code = readString(error, 'code')
   if (code !== undefined) {
     const byState = SQLSTATE.test(code) ? (states[code] ?? states[code.slice(0, 2)]) : undefined
     const found = codes[code] ?? byState
     if (found) return found
   }
-  const message = stringOf(error, 'message')
+  const message = readString(error, 'message')
   if (message !== undefined && lostMessage.test(message)) return gone
   return { code: 'unknown', retryable: false, unknown: !isServerError(error) }
 }
@@ -101,18 +102,5 @@ const SQLSTATE = /^[0-9A-Z]{5}$/
 
 /** The server answered, so that the statement did not take effect. */
 function isServerError(error: unknown): boolean {
-  return stringOf(error, 'severity') !== undefined || hasCode(error, 'MILLRACE_INVALID_OPTIONS')
-}
-
-function stringOf(value: unknown, key: string): string | undefined {
-  try {
-    const found: unknown = isObject(value) ? Reflect.get(value, key) : undefined
-    return typeof found === 'string' ? found : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function'
+  return readString(error, 'severity') !== undefined || hasCode(error, 'MILLRACE_INVALID_OPTIONS')
 }

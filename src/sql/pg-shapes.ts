@@ -1,3 +1,5 @@
+import { isObject } from '../model/probe.ts'
+
 /** The parts of node-postgres that we use; any version from 8.11 has them. */
 export interface PgClientLike {
   query(config: PgQueryConfig): Promise<PgResult>
@@ -46,8 +48,7 @@ export type PgSource = PgPoolLike | PostgresJsLike
 type Loose = Readonly<Record<string, unknown>>
 
 function members(value: unknown): Loose | undefined {
-  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function'
-  return isObject ? (value as Loose) : undefined
+  return isObject(value) ? (value as Loose) : undefined
 }
 
 function has(value: unknown, ...names: readonly string[]): boolean {

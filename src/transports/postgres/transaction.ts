@@ -1,6 +1,7 @@
 import { type Delivery, type Sent, type Settled, settled } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import type { MaybePromise } from '../../model/maybe-promise.ts'
+import { isObject } from '../../model/probe.ts'
 import type { PgExecutor } from '../../sql/executor.ts'
 import { pgExecutor } from '../../sql/pg-executor.ts'
 import { refuseIdle } from '../../sql/pg-idle.ts'
@@ -126,8 +127,4 @@ async function ack(
     held.leaving = true
     return settled
   })
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
