@@ -1,6 +1,6 @@
 import type { Command } from '../command.ts'
-import { DONE, FAILED } from '../exit-code.ts'
 import { deadLetterText } from '../message-text.ts'
+import { showOne } from '../show-one.ts'
 import { queueNamed, withApp } from '../with-app.ts'
 
 export const dlqShow: Command = {
@@ -20,17 +20,7 @@ export const dlqShow: Command = {
         id === undefined
           ? ((await desk.list(queue, { limit: 1 })).items[0] ?? null)
           : await desk.show(queue, id)
-      if (found === null) {
-        const which = id === undefined ? 'no dead letters' : `no dead letter ${JSON.stringify(id)}`
-        call.out.note(`millrace: ${which} in queue "${queue.name}"`)
-        if (call.out.json) call.out.data(null)
-        return FAILED
-      }
-      if (call.out.json) {
-        call.out.data(found)
-        return DONE
-      }
-      for (const line of deadLetterText(found, call.out.verbose)) call.out.line(line)
-      return DONE
+      const which = id === undefined ? 'no dead letters' : `no dead letter ${JSON.stringify(id)}`
+      return showOne(call, found, `${which} in queue "${queue.name}"`, deadLetterText)
     }),
 }

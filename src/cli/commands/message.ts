@@ -1,6 +1,6 @@
 import type { Command } from '../command.ts'
-import { DONE, FAILED } from '../exit-code.ts'
 import { messageText } from '../message-text.ts'
+import { showOne } from '../show-one.ts'
 import { queueNamed, withApp } from '../with-app.ts'
 
 export const message: Command = {
@@ -16,18 +16,7 @@ export const message: Command = {
       const [name = '', id = ''] = call.operands
       const queue = queueNamed(open, name)
       const found = await open.app.admin.messages.get(queue, id)
-      if (found === null) {
-        call.out.note(
-          `millrace: no message ${JSON.stringify(id)} in queue "${queue.name}"; it was handled, or never sent`,
-        )
-        if (call.out.json) call.out.data(null)
-        return FAILED
-      }
-      if (call.out.json) {
-        call.out.data(found)
-        return DONE
-      }
-      for (const line of messageText(found, call.out.verbose)) call.out.line(line)
-      return DONE
+      const missing = `no message ${JSON.stringify(id)} in queue "${queue.name}"; it was handled, or never sent`
+      return showOne(call, found, missing, messageText)
     }),
 }
