@@ -19,7 +19,9 @@ const GRACE_MS = 120_000
 async function main(plan: Plan): Promise<void> {
   if (plan.contenders.some(({ ours }) => !ours)) await installPeers()
   const needsPostgres = plan.contenders.some(({ backend }) => backend === 'postgres')
-  const rig = needsPostgres ? await startRig({ require: 'available' }) : undefined
+  const rig = needsPostgres
+    ? await startRig({ require: 'available', only: ['postgres'] })
+    : undefined
   try {
     const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
     const before = loadNow()

@@ -3,8 +3,10 @@
 //   npm test -- test/unit test/a.test.ts     these folders and files
 //   MILLRACE_DEPTH=full npm test      longer campaigns (quick is the default)
 //   MILLRACE_REQUIRE=all npm test     a missing server fails (CI)
+//   MILLRACE_RIG_ONLY=postgres,redis npm test -- test/a.test.ts     only these servers
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { familiesOf } from './rig/backend.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { summary, verdict } from './test/summary.ts'
 import { tally } from './test/tally.ts'
@@ -27,7 +29,8 @@ async function main(filters: readonly string[]): Promise<number> {
   const required = process.env.MILLRACE_REQUIRE === 'all' ? 'all' : 'available'
   let rig: Rig
   try {
-    rig = await startRig({ require: required })
+    const { MILLRACE_RIG_ONLY: list } = process.env
+    rig = await startRig({ require: required, only: list ? familiesOf(list) : undefined })
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }

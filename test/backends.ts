@@ -6,6 +6,9 @@ const VARIABLES = {
   'postgres 18': 'MILLRACE_TEST_POSTGRES_18_URL',
   'postgres 13': 'MILLRACE_TEST_POSTGRES_13_URL',
   pgbouncer: 'MILLRACE_TEST_PGBOUNCER_URL',
+  'redis 7': 'MILLRACE_TEST_REDIS_7_URL',
+  'redis 6.2': 'MILLRACE_TEST_REDIS_62_URL',
+  valkey: 'MILLRACE_TEST_VALKEY_URL',
 } as const
 
 export type BackendName = keyof typeof VARIABLES

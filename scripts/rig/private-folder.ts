@@ -1,4 +1,12 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Account, giveTo } from './account.ts'
@@ -25,7 +33,7 @@ export function sweep(): readonly string[] {
   for (const name of readdirSync(tmpdir())) {
     const folder = join(tmpdir(), name)
     if (!name.startsWith(PREFIX) || !isOrphan(folder)) continue
-    for (const pid of serverPids(folder)) endIfOurs(pid, folder)
+    for (const [pid, signal] of serverPids(folder)) endIfOurs(pid, signal, folder)
     removeFolder(folder)
     swept.push(folder)
   }
@@ -37,15 +45,24 @@ function isOrphan(folder: string): boolean {
   return pid !== undefined && !isAlive(pid)
 }
 
-function serverPids(folder: string): readonly number[] {
-  const files = [join(folder, 'data', 'postmaster.pid'), join(folder, 'server.pid')]
-  return files.map(readPid).filter((pid) => pid !== undefined)
+/** Postgres takes its children along at SIGQUIT. The others may take that for a wish to see their stacks. */
+function serverPids(folder: string): ReadonlyMap<number, NodeJS.Signals> {
+  const pids = new Map<number, NodeJS.Signals>()
+  const server = readPid(join(folder, 'server.pid'))
+  if (server !== undefined) pids.set(server, 'SIGKILL')
+  const postmaster = readPid(join(folder, 'data', 'postmaster.pid'))
+  if (postmaster !== undefined) pids.set(postmaster, 'SIGQUIT')
+  return pids
 }
 
-/** A process id may have been given to another process since: its command line must name our folder. */
-function endIfOurs(pid: number, folder: string): void {
+/** A process id may have been given to another process since: it must work in our folder, or be called with it. */
+function endIfOurs(pid: number, signal: NodeJS.Signals, folder: string): void {
   try {
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder)) process.kill(pid, 'SIGQUIT')
+    const called = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    if (!called.includes(folder) && readlinkSync(`/proc/${pid}/cwd`) !== folder) return
+    process.kill(pid, signal)
+    // It may have been frozen.
+    process.kill(pid, 'SIGCONT')
   } catch {
     // It is gone already, which is what we want.
   }

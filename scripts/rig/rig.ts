@@ -1,9 +1,16 @@
-import { type BackendReport, type Started, unavailable } from './backend.ts'
-import { PGBOUNCER_COMMAND, startPgBouncer } from './pgbouncer.ts'
-import { INSTALL_COMMAND } from './postgres-binaries.ts'
-import { localPostgres } from './postgres-local.ts'
-import { answers, startPostgres } from './postgres-server.ts'
+import {
+  type Backend,
+  type BackendReport,
+  FAMILIES,
+  type Family,
+  findOrStart,
+  type Outcome,
+  type Started,
+  unavailable,
+} from './backend.ts'
+import { postgresBackends } from './postgres-backends.ts'
 import { sweep } from './private-folder.ts'
+import { REDIS_BACKENDS } from './redis-backends.ts'
 
 export type { BackendReport } from './backend.ts'
 
@@ -18,108 +25,55 @@ export interface Rig {
 export interface RigOptions {
   /** `all`: a server that is missing is an error; `available`: it is reported. */
   readonly require: 'all' | 'available'
+  /** Default: all families. */
+  readonly only?: readonly Family[] | undefined
 }
 
-/** The oldest and the newest major version that we support. */
-export const POSTGRES_MAJORS: readonly number[] = [18, 13]
+/** Why a server that was not asked for is not available. */
+export const LEFT_OUT = 'left out by whoever started the rig'
 
-/** Finds or starts every server that the tests need. */
+const BACKENDS: readonly Backend[] = [...REDIS_BACKENDS]
+
+/** Finds or starts every server that the tests need, side by side. */
 export async function startRig(options: RigOptions): Promise<Rig> {
   sweep()
-  const started: Started[] = []
-  const backends: BackendReport[] = []
-  const rig: Rig = {
-    backends,
-    get env() {
-      return Object.assign({}, ...started.map((server) => server.env))
-    },
-    stop: async () => {
-      for (const server of started.splice(0).reverse()) await server.stop()
-    },
-  }
-  const add = (outcome: Started | BackendReport): void => {
-    if ('report' in outcome) started.push(outcome)
-    backends.push('report' in outcome ? outcome.report : outcome)
-  }
-  for (const server of await postgresServers()) add(server)
-  add(await pgBouncer(started))
+  const outcomes = await findOrStartAll(options.only ?? FAMILIES)
+  const started = outcomes.filter((outcome) => 'report' in outcome)
+  const backends = outcomes.map((outcome) => ('report' in outcome ? outcome.report : outcome))
+  const stop = stopper(started)
   const missing = backends.filter((backend) => !backend.available)
   if (options.require === 'all' && missing.length > 0) {
-    await rig.stop()
+    await stop()
     throw new Error(
       missing.map(({ name, why, command }) => `${name}: ${why} (${command})`).join('; '),
     )
   }
-  return rig
+  return { backends, env: Object.assign({}, ...started.map(({ env }) => env)), stop }
 }
 
-async function postgresServers(): Promise<readonly (Started | BackendReport)[]> {
-  const given = process.env.MILLRACE_TEST_POSTGRES_URL
-  if (given !== undefined)
-    return [await givenPostgres('postgres', 'MILLRACE_TEST_POSTGRES_URL', given)]
-  const own = await Promise.all(POSTGRES_MAJORS.map(ownPostgres))
-  if (own.some((server) => 'report' in server)) return own
-  const installed = await installedPostgres()
-  return installed === undefined ? own : [...own, installed]
+async function findOrStartAll(families: readonly Family[]): Promise<readonly Outcome[]> {
+  const chosen = BACKENDS.filter(({ family }) => families.includes(family))
+  const postgres = families.includes('postgres') ? postgresBackends() : []
+  const [first, rest] = await Promise.all([postgres, Promise.all(chosen.map(findOrStart))])
+  return [...first, ...rest, ...leftOut(families)]
 }
 
-/** Without the npm packages the machine's own binaries are better than nothing: a private server of that version. */
-async function installedPostgres(): Promise<Started | BackendReport | undefined> {
-  const found = localPostgres()
-  if (found === undefined) return undefined
-  const name = `postgres ${found.major} (installed)`
-  try {
-    const { url, stop } = await startPostgres(found.major, { native: found.native })
-    const env = { MILLRACE_TEST_POSTGRES_URL: url }
-    return { report: { name, available: true }, env, stop: () => stop() }
-  } catch (error) {
-    return unavailable(name, error, INSTALL_COMMAND)
+/** Said as well, so that nobody takes them for tested. */
+function leftOut(families: readonly Family[]): readonly BackendReport[] {
+  const command = 'name it in --only or MILLRACE_RIG_ONLY, or leave that away'
+  return FAMILIES.filter((family) => !families.includes(family)).map((family) =>
+    unavailable(family, LEFT_OUT, command),
+  )
+}
+
+/** Whoever asks again waits for the same end. */
+function stopper(started: readonly Started[]): () => Promise<void> {
+  const stopAll = async (): Promise<void> => {
+    for (const server of started.toReversed()) await server.stop()
   }
-}
-
-/** A server of the user's: we use it and never stop it. */
-async function givenPostgres(
-  name: string,
-  variable: string,
-  url: string,
-): Promise<Started | BackendReport> {
-  if (!(await answers(url))) {
-    return unavailable(
-      name,
-      `no answer from the address in ${variable}`,
-      `start it, or unset ${variable}`,
-    )
-  }
-  return { report: { name, available: true }, env: { [variable]: url }, stop: async () => {} }
-}
-
-async function ownPostgres(major: number): Promise<Started | BackendReport> {
-  const name = `postgres ${major}`
-  const variable = `MILLRACE_TEST_POSTGRES_${major}_URL`
-  const given = process.env[variable]
-  if (given !== undefined) return await givenPostgres(name, variable, given)
-  try {
-    const server = await startPostgres(major)
-    return {
-      report: { name, available: true },
-      env: { [variable]: server.url },
-      stop: () => server.stop(),
-    }
-  } catch (error) {
-    return unavailable(name, error, INSTALL_COMMAND)
-  }
-}
-
-async function pgBouncer(started: readonly Started[]): Promise<Started | BackendReport> {
-  const given = process.env.MILLRACE_TEST_PGBOUNCER_URL
-  if (given !== undefined)
-    return await givenPostgres('pgbouncer', 'MILLRACE_TEST_PGBOUNCER_URL', given)
-  const url = started.flatMap((server) => Object.values(server.env))[0]
-  if (url === undefined)
-    return unavailable('pgbouncer', 'no postgres to put it in front of', INSTALL_COMMAND)
-  try {
-    return await startPgBouncer(Number(new URL(url).port || 5432))
-  } catch (error) {
-    return unavailable('pgbouncer', error, PGBOUNCER_COMMAND)
+  let stopped: Promise<void> | undefined
+  return () => {
+    stopped ??= stopAll()
+    return stopped
   }
 }

@@ -27,7 +27,8 @@ export function summary({ backends, totals, ranMs, complete }: RunFacts): readon
 }
 
 function backendLine(backend: BackendReport, complete: boolean): string {
-  const { name, available, why, command } = backend
+  const { available, version, why, command } = backend
+  const name = version === undefined ? backend.name : `${backend.name} (${version})`
   if (available) return complete ? `  tested: ${name}` : `  ready for the chosen files: ${name}`
   const hint = command === undefined ? '' : `; to get it: ${command}`
   return `  not available: ${name} (${why ?? 'no reason given'}${hint})`

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PrivateServer } from '../../scripts/rig/private-server.ts'
+import { redisAnswers, startRedis } from '../../scripts/rig/redis-server.ts'
+import { type BackendName, backendUrl } from '../backends.ts'
+import { eventually } from '../examples/child.ts'
+
+/** A server of a fault test's own, and how to ask it something. */
+interface Breakable {
+  readonly server: PrivateServer
+  answers(): Promise<boolean>
+}
+
+const STARTS: readonly (readonly [BackendName, () => Promise<Breakable>])[] = [
+  ['redis 7', () => redis('redis 7')],
+  ['redis 6.2', () => redis('redis 6.2')],
+  ['valkey', () => redis('valkey')],
+]
+
+async function redis(kind: 'redis 7' | 'redis 6.2' | 'valkey'): Promise<Breakable> {
+  const server = await startRedis(kind)
+  return { server, answers: () => redisAnswers(server.url) }
+}
+
+for (const [name, start] of STARTS) {
+  if (backendUrl(name) === undefined) continue
+  test(`${name} can be halted, crashed and frozen by a fault test, comes back at its address, and ends`, async () => {
+    const { server, answers } = await start()
+    try {
+      await breakIt(server, answers)
+    } finally {
+      await Promise.all([server.stop(), server.stop()])
+    }
+    assert.equal(await answers(), false)
+  })
+}
+
+async function breakIt(server: PrivateServer, answers: () => Promise<boolean>): Promise<void> {
+  assert.equal(await answers(), true)
+  await server.halt('clean')
+  assert.equal(await answers(), false)
+  await server.resume()
+  assert.equal(await answers(), true)
+  await server.restart('crash')
+  assert.equal(await answers(), true)
+  server.freeze()
+  assert.equal(await answers(), false)
+  server.thaw()
+  await eventually(answers, (alive) => alive)
+}
