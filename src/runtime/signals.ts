@@ -16,11 +16,11 @@ const SIGNALS: readonly StopSignal[] = ['SIGTERM', 'SIGINT']
  * the unit), and npm hands its own on (measured with npm 11: 0.1 to 0.4 ms later). No hand is faster than the window of a
  * Ctrl-C; the one of a SIGTERM is short, because a supervisor's second one may come soon.
  */
-const ECHO_MS: Readonly<Record<StopSignal, number>> = { SIGINT: 100, SIGTERM: 20 }
+const ECHO_MS: Readonly<Record<StopSignal, number>> = { SIGINT: 100, SIGTERM: 5 }
 
 /**
  * Listens to SIGTERM and SIGINT: the first one drains, the second one aborts. The same signal again within 100 ms (SIGINT)
- * or 20 ms (SIGTERM) is taken for npm's echo and left out; the other signal counts at once.
+ * or 5 ms (SIGTERM) is taken for npm's echo and left out; the other signal counts at once.
  *
  * @returns how to stop listening
  * @example

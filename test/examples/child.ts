@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url))
@@ -74,6 +75,11 @@ export function child(
     kill: (signal) => void process_.kill(signal),
     ended,
   }
+}
+
+/** Lets the time pass in which the same signal again would be npm's echo of the first one. */
+export function pastEcho(): Promise<void> {
+  return pause(50)
 }
 
 /** Runs a line as a person would paste it into a shell. */

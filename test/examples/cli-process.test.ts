@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { type Child, child, root } from './child.ts'
+import { type Child, child, pastEcho, root } from './child.ts'
 
 const BIN = join(root, 'bin', 'millrace.js')
 
@@ -120,6 +120,7 @@ test('start: the second signal aborts at once, and the message goes back uncount
   await started.says(/running/)
   started.kill('SIGTERM')
   await started.says(/"event":"draining"/)
+  await pastEcho()
   started.kill('SIGTERM')
   assert.equal(await started.ended, 1)
   assert.match(started.output(), /"event":"aborting"[\s\S]*told to stop[\s\S]*"event":"stopped"/)

@@ -80,7 +80,7 @@ const cases: readonly (readonly [
     "a supervisor's second SIGTERM aborts, soon after the first",
     [
       ['SIGTERM', 0],
-      ['SIGTERM', 21],
+      ['SIGTERM', 6],
     ],
     ['first SIGTERM', 'second SIGTERM'],
   ],
