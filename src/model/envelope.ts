@@ -14,6 +14,11 @@ export interface Envelope {
   readonly delayMs?: number
   /** Epoch ms, compared with the backend's clock. Never together with `delayMs`. */
   readonly readyAt?: number
+  /**
+   * 1, 2, … for a copy that replaces a failed or redriven message of the same id; absent for the first. A backend that drops
+   * what it has seen by id must take id and copy together, or it would drop the copy.
+   */
+  readonly copy?: number
   /** Keys that the store must remember; at most one of each kind. */
   readonly remember?: readonly RememberedKey[]
 }

@@ -1,14 +1,8 @@
 import { after, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
-import { memoryHarness } from '../transports/memory-harness.ts'
-import { bare } from './bare.ts'
+import { bareHarness } from './bare-harness.ts'
 
-const memory = memoryHarness()
-after(() => memory.dispose())
-const { transaction: _, foreignTransactions: __, ...harness } = memory
-
-// The subject of the layers' tests must itself be what it says it is.
-await conformance({
-  test,
-  harness: { ...harness, name: 'bare', connect: async () => bare(await memory.connect()) },
-})
+// What the layers are tested on must itself be what it says it is.
+const harness = bareHarness({ name: 'bare', on: (broker) => broker })
+after(() => harness.dispose())
+await conformance({ test, harness })

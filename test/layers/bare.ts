@@ -22,9 +22,9 @@ const bareTraits = {
   atomicBatch: false,
 } as const satisfies Partial<Traits>
 
-/** A broker that can do little, made of the memory transport. */
-export function bare(inner: Transport): Transport {
-  const traits: Traits = { ...inner.traits, ...bareTraits }
+/** A broker that can do little, made of the memory transport. @param more what this one can do all the same */
+export function bare(inner: Transport, more: Partial<Traits> = {}): Transport {
+  const traits: Traits = { ...inner.traits, ...bareTraits, ...more }
   let sent = 0
   const under = (envelope: Envelope): Envelope => {
     sent += 1
@@ -36,7 +36,13 @@ export function bare(inner: Transport): Transport {
     name: 'bare',
     databaseId: undefined,
     traits,
-    topology: inner.topology,
+    topology: {
+      ensure: (queues, signal) =>
+        inner.topology.ensure(
+          queues.map((queue) => ({ ...queue, maxDepth: undefined })),
+          signal,
+        ),
+    },
     diagnose: inner.diagnose,
     close: inner.close,
     send: async (queue, batch, { signal, atomic }) => {
