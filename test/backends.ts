@@ -9,6 +9,9 @@ const VARIABLES = {
   'redis 7': 'MILLRACE_TEST_REDIS_7_URL',
   'redis 6.2': 'MILLRACE_TEST_REDIS_62_URL',
   valkey: 'MILLRACE_TEST_VALKEY_URL',
+  'redis cluster': 'MILLRACE_TEST_REDIS_CLUSTER_URLS',
+  nats: 'MILLRACE_TEST_NATS_URL',
+  rabbitmq: 'MILLRACE_TEST_RABBITMQ_URL',
 } as const
 
 export type BackendName = keyof typeof VARIABLES

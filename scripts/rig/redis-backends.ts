@@ -1,5 +1,6 @@
 import type { Backend } from './backend.ts'
 import { type RedisKind, redisCommand } from './redis-binaries.ts'
+import { REDIS_CLUSTER_BACKEND } from './redis-cluster.ts'
 import { redisAnswers, startRedis } from './redis-server.ts'
 
 const alone = (kind: RedisKind, variable: string): Backend => ({
@@ -18,4 +19,5 @@ export const REDIS_BACKENDS: readonly Backend[] = [
   alone('redis 7', 'MILLRACE_TEST_REDIS_7_URL'),
   alone('redis 6.2', 'MILLRACE_TEST_REDIS_62_URL'),
   alone('valkey', 'MILLRACE_TEST_VALKEY_URL'),
+  REDIS_CLUSTER_BACKEND,
 ]

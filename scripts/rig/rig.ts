@@ -8,8 +8,10 @@ import {
   type Started,
   unavailable,
 } from './backend.ts'
+import { NATS_BACKEND } from './nats-server.ts'
 import { postgresBackends } from './postgres-backends.ts'
 import { sweep } from './private-folder.ts'
+import { RABBITMQ_BACKEND } from './rabbitmq-backend.ts'
 import { REDIS_BACKENDS } from './redis-backends.ts'
 
 export type { BackendReport } from './backend.ts'
@@ -32,7 +34,7 @@ export interface RigOptions {
 /** Why a server that was not asked for is not available. */
 export const LEFT_OUT = 'left out by whoever started the rig'
 
-const BACKENDS: readonly Backend[] = [...REDIS_BACKENDS]
+const BACKENDS: readonly Backend[] = [...REDIS_BACKENDS, NATS_BACKEND, RABBITMQ_BACKEND]
 
 /** Finds or starts every server that the tests need, side by side. */
 export async function startRig(options: RigOptions): Promise<Rig> {

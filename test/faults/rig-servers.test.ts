@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { natsAnswers, startNats } from '../../scripts/rig/nats-server.ts'
 import type { PrivateServer } from '../../scripts/rig/private-server.ts'
+import { rabbitmqAnswers } from '../../scripts/rig/rabbitmq-backend.ts'
+import { startRabbitmq } from '../../scripts/rig/rabbitmq-server.ts'
 import { redisAnswers, startRedis } from '../../scripts/rig/redis-server.ts'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { eventually } from '../examples/child.ts'
@@ -15,11 +18,23 @@ const STARTS: readonly (readonly [BackendName, () => Promise<Breakable>])[] = [
   ['redis 7', () => redis('redis 7')],
   ['redis 6.2', () => redis('redis 6.2')],
   ['valkey', () => redis('valkey')],
+  ['nats', nats],
+  ['rabbitmq', rabbitmq],
 ]
 
 async function redis(kind: 'redis 7' | 'redis 6.2' | 'valkey'): Promise<Breakable> {
   const server = await startRedis(kind)
   return { server, answers: () => redisAnswers(server.url) }
+}
+
+async function nats(): Promise<Breakable> {
+  const server = await startNats()
+  return { server, answers: () => natsAnswers(server.url) }
+}
+
+async function rabbitmq(): Promise<Breakable> {
+  const server = await startRabbitmq()
+  return { server, answers: () => rabbitmqAnswers(server.url) }
 }
 
 for (const [name, start] of STARTS) {
