@@ -8,6 +8,7 @@ export { type Clock, systemClock } from './model/clock.ts'
 export * from './model/errors.ts'
 export type { AttemptRecord, ErrorClass } from './model/history.ts'
 export { type Logger, silentLogger } from './model/logger.ts'
+export * from './model/partial-batch-error.ts'
 export type { Outbox, OutboxConnector } from './outbox/outbox.ts'
 export type * from './runtime/app.ts'
 export {

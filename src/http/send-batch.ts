@@ -1,4 +1,5 @@
 import type { Logger } from '../model/logger.ts'
+import { PartialBatchError } from '../model/partial-batch-error.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
 import type { SendOptions, SendResult } from '../runtime/send.ts'
 import { refusalBody, refuse } from './http-error.ts'
@@ -19,7 +20,7 @@ export interface BatchAnswer {
 }
 
 /**
- * With one delay for all (or none), a batch is stored whole or not at all. Messages with different delays are sent one
+ * With one delay for all (or none), a batch is stored whole or not at all where the backend can. Messages with different delays are sent one
  * by one, and each has its own result: 207 when some failed.
  */
 export async function sendBatch(
@@ -32,7 +33,7 @@ export async function sendBatch(
   const items = itemsOf(body)
   const delayMs = items[0]?.delayMs
   if (items.every((item) => item.delayMs === delayMs)) {
-    const results = await app.sendBatch(
+    const sending = app.sendBatch(
       queue,
       items.map((item) => item.payload),
       {
@@ -41,7 +42,10 @@ export async function sendBatch(
         idempotencyKey: (_payload, index) => items[index]?.idempotencyKey,
       },
     )
-    return { status: 202, body: { results: results.map(plainResult) } }
+    return sending.then(
+      (results) => ({ status: 202, body: { results: results.map(plainResult) } }),
+      (error: unknown) => partialAnswer(error, logger),
+    )
   }
   const ends = await Promise.allSettled(
     items.map(({ payload, ...own }) => app.send(queue, payload, { ...common, ...own })),
@@ -52,6 +56,15 @@ export async function sendBatch(
       : refusalBody(refusalOfError(end.reason, logger)),
   )
   return { status: ends.every((end) => end.status === 'fulfilled') ? 202 : 207, body: { results } }
+}
+
+/** Of a backend that stores one message at a time. */
+function partialAnswer(error: unknown, logger: Logger): BatchAnswer {
+  if (!(error instanceof PartialBatchError)) throw error
+  const results = error.results.map((result) =>
+    'error' in result ? refusalBody(refusalOfError(result.error, logger)) : plainResult(result),
+  )
+  return { status: 207, body: { results } }
 }
 
 export function plainResult({ id, duplicate }: SendResult): SendResult {

@@ -59,6 +59,7 @@ const rules: readonly CodeRule[] = [
   {
     codes: [
       'MILLRACE_OUTCOME_UNKNOWN',
+      'MILLRACE_BATCH_PARTIAL',
       'MILLRACE_UNAVAILABLE',
       'MILLRACE_BACKEND_FAULT',
       'MILLRACE_DENIED',

@@ -120,7 +120,7 @@ function makeLanes<Tx>(
       transport,
       transactions,
       admission: admission({ queue, transport, now: () => clock.now(), drain }),
-      prepare: { newId, maxBytes: transport.traits.limits.bodyBytes },
+      prepare: { newId, backend: transport },
       drain,
       onSent: (messages) => {
         counters.sent += messages

@@ -4,13 +4,14 @@ import { validate } from '../codec/validate.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
 import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
+import type { Backend } from './backend-limits.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
 import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
 
 export interface PrepareContext {
   readonly newId: () => string
-  readonly maxBytes: number
+  readonly backend: Backend
 }
 
 /**
@@ -25,10 +26,11 @@ export function prepare(
   context: PrepareContext,
   item: BatchItem = {},
 ): MaybePromise<Envelope> {
-  const checked = item.checked ?? checkSendOptions(options, queue.name, item.index)
+  const checked = item.checked ?? checkSendOptions(options, queue.name, context.backend, item.index)
   const { bytes: body, decoded } = encodeDecoded(queue.codec, payload, item.index)
-  if (body.byteLength > context.maxBytes) {
-    throw new PayloadTooLargeError(queue.name, body.byteLength, context.maxBytes, item.index)
+  const { bodyBytes } = context.backend.traits.limits
+  if (body.byteLength > bodyBytes) {
+    throw new PayloadTooLargeError(queue.name, body.byteLength, bodyBytes, item.index)
   }
   return chain(validate(queue.schema, decoded), (outcome) => {
     if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)

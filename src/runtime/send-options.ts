@@ -1,5 +1,6 @@
 import { isId } from '../model/ids.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
+import { type Backend, refuseBeyondBackend } from './backend-limits.ts'
 import type { SendOptions } from './send.ts'
 
 export const SEND_OPTIONS: readonly string[] = [
@@ -41,6 +42,7 @@ const nothing: CheckedSendOptions = {
 export function checkSendOptions(
   options: SendOptions | undefined,
   queue: string,
+  backend: Backend,
   index?: number,
 ): CheckedSendOptions {
   if (options === undefined) return nothing
@@ -58,6 +60,7 @@ export function checkSendOptions(
     }
   }
   found.optionalSignal('signal', options.signal)
+  refuseBeyondBackend(options, backend, found)
   const checked = {
     ...checkTimes(options, found),
     priority: found.number('priority', options.priority, { min: 0, max: 9, default: 0 }),

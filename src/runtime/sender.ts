@@ -1,7 +1,9 @@
+import { sendInParts } from '../layers/in-parts.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { type BatchResult, PartialBatchError } from '../model/partial-batch-error.ts'
 import { isSignal, problems, show } from '../model/problems.ts'
 import { isSqliteHandle } from '../sql/sqlite-handle.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -99,6 +101,7 @@ export function sender(options: SenderOptions): Sender {
     own?: AbortSignal,
   ): Promise<readonly Sent[]> => {
     const signal = own ? AbortSignal.any([closed, own]) : closed
+    if (!transport.traits.atomicBatch) return sendInParts(transport, queue.name, envelopes, signal)
     return faultless(transport, envelopes.length, () =>
       transport.send(queue.name, envelopes, { signal, atomic: true }),
     )
@@ -139,15 +142,19 @@ function inTime<T>(prepared: MaybePromise<T>, queue: AnyQueue, tx: unknown): May
   )
 }
 
+/** Where a batch is sent in parts: all of it is held in memory. */
+const BATCH_MAX = 10_000
+
 function checkBatch(payloads: unknown, options: SenderOptions): void {
-  const { sendBatch } = options.transport.traits.limits
+  const { atomicBatch, limits } = options.transport.traits
+  const sendBatch = atomicBatch ? limits.sendBatch : BATCH_MAX
   const { capacity } = options.queue
   const found = problems(batchTo(options.queue))
   if (!Array.isArray(payloads)) {
     found.add(`payloads: expected an array, got ${show(payloads)}`)
   } else if (payloads.length > sendBatch) {
     found.add(
-      `expected at most ${sendBatch} payloads for all-or-nothing, got ${payloads.length}; send several batches`,
+      `expected at most ${sendBatch} payloads${atomicBatch ? ' for all-or-nothing' : ''}, got ${payloads.length}; send several batches`,
     )
   } else if (capacity !== 'unbounded' && payloads.length > capacity.maxDepth) {
     found.add(
@@ -170,7 +177,7 @@ function prepareBatch(
   if (send !== undefined) checkBatchOptions(send, queue)
   const { idempotencyKey, dedupeKey, ...same } = send ?? {}
   const shared = send === undefined ? undefined : same
-  const checked = checkSendOptions(shared, queue.name)
+  const checked = checkSendOptions(shared, queue.name, context.backend)
   const keyed = idempotencyKey !== undefined || dedupeKey !== undefined
   const prepared = payloads.map((payload, index) => {
     if (!keyed) return prepare(queue, payload, shared, context, { index, checked })
@@ -236,10 +243,32 @@ function batchResults(
   // Every item of an atomic batch carries the fault's code; only the one that met the other message knows its id.
   const culprit = outcomes.findIndex((sent) => !sent.ok && sent.fault.id !== undefined)
   const [sent, envelope] = [outcomes[culprit], envelopes[culprit]]
+  if (outcomes.some(({ ok }) => ok) && !outcomes.every(({ ok }) => ok)) {
+    throw partial(outcomes, envelopes, options)
+  }
   if (sent !== undefined && envelope !== undefined) resultOf(sent, envelope, options, culprit)
-  return envelopes.map((envelope, index) => {
-    const sent = outcomes[index]
-    if (sent === undefined) throw new Error(`no outcome for item ${index}`)
-    return resultOf(sent, envelope, options, index)
+  return envelopes.map((one, index) => resultOf(outcomeAt(outcomes, index), one, options, index))
+}
+
+/** Only of a backend without atomic batches. */
+function partial(
+  outcomes: readonly Sent[],
+  envelopes: readonly Envelope[],
+  options: SenderOptions,
+): PartialBatchError {
+  const results = envelopes.map((envelope, index): BatchResult => {
+    try {
+      return resultOf(outcomeAt(outcomes, index), envelope, options, index)
+    } catch (error) {
+      if (error instanceof MillraceError) return { error }
+      throw error
+    }
   })
+  return new PartialBatchError(options.queue.name, options.transport.name, results)
+}
+
+function outcomeAt(outcomes: readonly Sent[], index: number): Sent {
+  const sent = outcomes[index]
+  if (sent === undefined) throw new Error(`no outcome for item ${index}`)
+  return sent
 }

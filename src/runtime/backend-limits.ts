@@ -1,0 +1,37 @@
+import type { Problems } from '../model/problems.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { SendOptions } from './send.ts'
+
+/** What a send can ask of a backend is in its traits. */
+export type Backend = Pick<Transport, 'name' | 'traits'>
+
+/** Names what this backend cannot do, so that nothing is silently weaker than it was asked for. */
+export function refuseBeyondBackend(
+  options: SendOptions,
+  { name, traits }: Backend,
+  found: Problems,
+): void {
+  const { priority = 0, delayMs = 0, readyAt } = options
+  if (priority > 0 && priority >= traits.priorities) {
+    const levels =
+      traits.priorities === 1 ? 'no priorities' : `priorities below ${traits.priorities}`
+    found.add(`priority: ${name} knows ${levels}, got ${priority}; leave it out`)
+  }
+  if (traits.delay === 'none') {
+    const asked = delayMs > 0 ? 'delayMs' : 'readyAt'
+    if (delayMs > 0 || readyAt !== undefined) {
+      found.add(`${asked}: ${name} cannot keep a message waiting; ${GIVE_STORE}`)
+    }
+  } else if (delayMs > traits.delay.maxMs) {
+    found.add(
+      `delayMs: ${name} keeps a message waiting for at most ${traits.delay.maxMs} ms, got ${delayMs}; ${GIVE_STORE}`,
+    )
+  }
+  for (const key of ['idempotencyKey', 'dedupeKey'] as const) {
+    if (traits.dedupe === 'none' && options[key] !== undefined) {
+      found.add(`${key}: ${name} remembers no keys; ${GIVE_STORE}`)
+    }
+  }
+}
+
+const GIVE_STORE = 'give createMillrace a store that does'
