@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -6,12 +6,14 @@ import { startRig } from '../scripts/rig/rig.ts'
 import { runInChild } from './child.ts'
 import type { Contender, Figures, Question } from './contender.ts'
 import { installPeers } from './install-peers.ts'
-import type { Machine, Outcome, Results } from './outcome.ts'
+import type { Asking, Machine, Outcome, Results } from './outcome.ts'
 import { page, table } from './page.ts'
 import { type Places, places } from './places.ts'
 import { order, type Plan, readPlan, USAGE } from './plan.ts'
+import { recorded, together } from './recorded.ts'
 
 const ROOT = join(import.meta.dirname, '..')
+const RESULTS = join(import.meta.dirname, 'results')
 const MIN_MESSAGES = 10
 /** Filling, starting and closing come on top of what a question may take. */
 const GRACE_MS = 120_000
@@ -25,20 +27,23 @@ async function main(plan: Plan): Promise<void> {
   try {
     const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
     const before = loadNow()
-    const outcomes = await askAll(plan, places(url))
+    const answers = await askAll(plan, places(url))
     const { rounds, messages } = plan
-    const machine = await describeMachine(needsPostgres ? url : undefined, before)
     const date = new Date().toISOString().slice(0, 10)
-    const results = { date, machine, rounds, messages, outcomes }
+    const asking: Asking = { date, rounds, messages, load: [before, loadNow()] }
+    const outcomes = answers.map((answer) => ({ ...answer, asking }))
+    const results = { date, machine: await describeMachine(url), outcomes }
     if (plan.dry) console.log(table(results))
-    else write(results)
+    else write({ ...results, outcomes: together(recorded(lastResults()), outcomes) })
   } finally {
     await rig?.stop()
   }
 }
 
-async function askAll(plan: Plan, where: Places): Promise<readonly Outcome[]> {
-  const outcomes = new Map<string, Outcome & { figures: Figures[]; failures: string[] }>()
+type Answers = Omit<Outcome, 'asking'>
+
+async function askAll(plan: Plan, where: Places): Promise<readonly Answers[]> {
+  const outcomes = new Map<string, Answers & { figures: Figures[]; failures: string[] }>()
   for (let round = 0; round < plan.rounds; round += 1) {
     for (const question of plan.questions) {
       for (const contender of order(plan, question, round)) {
@@ -81,13 +86,12 @@ async function askOne(
   )
 }
 
-async function describeMachine(postgresUrl: string | undefined, before: number): Promise<Machine> {
+async function describeMachine(postgresUrl: string | undefined): Promise<Machine> {
   return {
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 1024 ** 3),
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
-    load: [before, loadNow()],
     postgres: postgresUrl === undefined ? undefined : await postgresVersion(postgresUrl),
   }
 }
@@ -104,11 +108,16 @@ async function postgresVersion(url: string): Promise<string> {
   return String(rows[0]?.server_version)
 }
 
+/** The newest file; undefined before the first run. */
+function lastResults(): string | undefined {
+  if (!existsSync(RESULTS)) return undefined
+  const newest = readdirSync(RESULTS).sort().at(-1)
+  return newest === undefined ? undefined : join(RESULTS, newest)
+}
+
 function write(results: Results): void {
-  const folder = join(import.meta.dirname, 'results')
-  mkdirSync(folder, { recursive: true })
-  const file = join(folder, `${results.date}.json`)
-  writeFileSync(file, `${JSON.stringify(results, slim, 2)}\n`)
+  mkdirSync(RESULTS, { recursive: true })
+  writeFileSync(join(RESULTS, `${results.date}.json`), `${JSON.stringify(results, slim, 2)}\n`)
   writeFileSync(join(ROOT, 'docs', 'benchmarks.md'), page(results))
   console.log(table(results))
 }

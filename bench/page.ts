@@ -1,24 +1,23 @@
 import type { Contender, FigureSpec, Question } from './contender.ts'
-import type { Machine, Outcome, Results } from './outcome.ts'
+import type { Asking, Machine, Outcome, Results } from './outcome.ts'
 import { type Summary, summary } from './statistics.ts'
 
 /** docs/benchmarks.md. */
 export function page(results: Results): string {
-  const { machine, rounds, messages, date } = results
+  const { machine, date } = results
   const postgres = machine.postgres === undefined ? '' : `, Postgres ${machine.postgres}`
   return `# Benchmarks
 
 Written by \`npm run bench\` on ${date}; the numbers of every round are in \`bench/results/${date}.json\`.
 
 - Machine: ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.platform}, Node ${machine.node}${postgres}; server and clients share it.
-  Load average ${machine.load.join(' before, ')} after.${busy(machine)}
-- ${rounds} rounds of ${messages.toLocaleString('en')} messages of about 200 bytes (fewer where a question says so), the contenders in turn within each round,
+- Several rounds of messages of about 200 bytes (each question says how many), the contenders in turn within each round,
   each in its own process with an empty database. A cell is the median, then the range over the rounds.
 - The last column compares each figure with the best of the others that has the same durability (2x is twice as good).
 - Absolute numbers depend on the machine and its disk and move by a factor of two on a busy one; the ratios are what to read.
 
-Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite\`. The other queues are
-installed into \`bench/peers\` the first time; Postgres is found or started as for the tests.
+Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite\`. Questions
+that a run does not ask keep their last answers. The other queues are installed into \`bench/peers\` the first time; Postgres is found or started as for the tests.
 
 ${table(results)}
 ## Settings
@@ -30,7 +29,7 @@ ${contenders(results).map(settingsRow).join('\n')}
 }
 
 /** One contender and its server together hardly load more than all cores. */
-function busy({ cores, load }: Machine): string {
+function busy({ load }: Asking, { cores }: Machine): string {
   return load[0] > cores / 2
     ? ' **Something else was running before the start: read no absolute number here, and ratios with care.**'
     : ''
@@ -56,9 +55,15 @@ function section(question: Question, results: Results): string {
       ratios(outcome, outcomes),
     ]
   })
-  const count = Math.round(results.messages * question.share).toLocaleString('en')
-  const limit = question.share === 0 ? '' : ` Up to ${count} messages.`
-  return `## ${question.title}\n\n${question.how}${limit}\n\n${rowOf(head)}\n${rowOf(head.map(() => '---'))}\n${rows.map(rowOf).join('\n')}\n\n`
+  const asked = outcomes[0] ? ` ${how(question, outcomes[0].asking, results.machine)}` : ''
+  return `## ${question.title}\n\n${question.how}${asked}\n\n${rowOf(head)}\n${rowOf(head.map(() => '---'))}\n${rows.map(rowOf).join('\n')}\n\n`
+}
+
+function how({ share }: Question, asking: Asking, machine: Machine): string {
+  const { date, rounds, messages, load } = asking
+  const limit =
+    share === 0 ? '' : ` of up to ${Math.round(messages * share).toLocaleString('en')} messages`
+  return `${rounds} rounds${limit} on ${date}; load average ${load.join(' before, ')} after.${busy(asking, machine)}`
 }
 
 function rowOf(cells: readonly string[]): string {

@@ -6,9 +6,11 @@ import { test } from 'node:test'
 import { runInChild } from '../../bench/child.ts'
 import type { Contender, Place, Question } from '../../bench/contender.ts'
 import { CONTENDERS } from '../../bench/contenders.ts'
+import type { Outcome } from '../../bench/outcome.ts'
 import { table } from '../../bench/page.ts'
 import { order, readPlan } from '../../bench/plan.ts'
 import { QUESTIONS } from '../../bench/questions.ts'
+import { together } from '../../bench/recorded.ts'
 
 const MESSAGES = 20
 const TIMEOUT_MS = 60_000
@@ -25,6 +27,8 @@ for (const question of QUESTIONS) {
     })
   }
 }
+
+const asking = { date: '', rounds: 1, messages: 1, load: [0, 0] } as const
 
 async function answers(question: Question, contender: Contender, place: Place): Promise<void> {
   const figures = await runInChild(
@@ -44,16 +48,15 @@ async function answers(question: Question, contender: Contender, place: Place): 
     const value = figures[name]
     assert.ok(value !== undefined && Number.isFinite(value) && value >= 0, `${name}: ${value}`)
   }
-  const outcome = { question, contender, figures: [figures], failures: [] }
+  const outcome = { question, contender, asking, figures: [figures], failures: [] }
   const machine = {
     cores: 1,
     memoryGb: 1,
     platform: 'any',
     node: 'any',
     postgres: undefined,
-    load: [0, 0],
   } as const
-  const text = table({ date: '', machine, rounds: 1, messages: 1, outcomes: [outcome] })
+  const text = table({ date: '', machine, outcomes: [outcome] })
   assert.match(text, /\| \*\*[\d.,]+\*\* \(/)
 }
 
@@ -64,6 +67,28 @@ test('a contender that fails says why', async () => {
     work: { kind: 'question', question: 'drain', messages: 1, limitMs: 1_000 },
   } as const
   await assert.rejects(runInChild(task, TIMEOUT_MS), /unable to open database file|\/nowhere/)
+})
+
+test('a run that asks less keeps the last answers to the rest, in the order of the page', () => {
+  const [first, second, third] = QUESTIONS
+  const [contender] = CONTENDERS
+  assert.ok(first && second && third && contender)
+  const answer = (question: Question, rounds: number): Outcome => ({
+    question,
+    contender,
+    asking: { ...asking, rounds },
+    figures: [],
+    failures: [],
+  })
+  const all = together([answer(third, 1), answer(second, 1), answer(first, 1)], [answer(second, 2)])
+  assert.deepEqual(
+    all.map((one) => [one.question.id, one.asking.rounds]),
+    [
+      [first.id, 1],
+      [second.id, 2],
+      [third.id, 1],
+    ],
+  )
 })
 
 test('nobody is always asked first, and unknown names are refused', () => {
