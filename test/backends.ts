@@ -12,6 +12,9 @@ const VARIABLES = {
   'redis cluster': 'MILLRACE_TEST_REDIS_CLUSTER_URLS',
   nats: 'MILLRACE_TEST_NATS_URL',
   rabbitmq: 'MILLRACE_TEST_RABBITMQ_URL',
+  'sqs elasticmq': 'MILLRACE_TEST_SQS_ELASTICMQ_URL',
+  'sqs fauxqs': 'MILLRACE_TEST_SQS_FAUXQS_URL',
+  kafka: 'MILLRACE_TEST_KAFKA_BROKERS',
 } as const
 
 export type BackendName = keyof typeof VARIABLES

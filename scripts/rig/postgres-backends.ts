@@ -1,6 +1,6 @@
 import { findGiven, type Outcome, type Started, unavailable } from './backend.ts'
+import { INSTALL_COMMAND } from './npm-package.ts'
 import { PGBOUNCER_COMMAND, startPgBouncer } from './pgbouncer.ts'
-import { INSTALL_COMMAND } from './postgres-binaries.ts'
 import { localPostgres } from './postgres-local.ts'
 import { answers, startPostgres } from './postgres-server.ts'
 

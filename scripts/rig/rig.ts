@@ -8,6 +8,9 @@ import {
   type Started,
   unavailable,
 } from './backend.ts'
+import { ELASTICMQ_BACKEND } from './elasticmq-server.ts'
+import { FAUXQS_BACKEND } from './fauxqs-server.ts'
+import { KAFKA_BACKEND } from './kafka-server.ts'
 import { NATS_BACKEND } from './nats-server.ts'
 import { postgresBackends } from './postgres-backends.ts'
 import { sweep } from './private-folder.ts'
@@ -34,7 +37,15 @@ export interface RigOptions {
 /** Why a server that was not asked for is not available. */
 export const LEFT_OUT = 'left out by whoever started the rig'
 
-const BACKENDS: readonly Backend[] = [...REDIS_BACKENDS, NATS_BACKEND, RABBITMQ_BACKEND]
+/** What starts slowest first. */
+const BACKENDS: readonly Backend[] = [
+  RABBITMQ_BACKEND,
+  KAFKA_BACKEND,
+  ELASTICMQ_BACKEND,
+  FAUXQS_BACKEND,
+  NATS_BACKEND,
+  ...REDIS_BACKENDS,
+]
 
 /** Finds or starts every server that the tests need, side by side. */
 export async function startRig(options: RigOptions): Promise<Rig> {

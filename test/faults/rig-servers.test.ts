@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { startElasticmq } from '../../scripts/rig/elasticmq-server.ts'
+import { startFauxqs } from '../../scripts/rig/fauxqs-server.ts'
+import { kafkaAnswers } from '../../scripts/rig/kafka-ask.ts'
+import { startKafka } from '../../scripts/rig/kafka-server.ts'
 import { natsAnswers, startNats } from '../../scripts/rig/nats-server.ts'
 import type { PrivateServer } from '../../scripts/rig/private-server.ts'
 import { rabbitmqAnswers } from '../../scripts/rig/rabbitmq-backend.ts'
 import { startRabbitmq } from '../../scripts/rig/rabbitmq-server.ts'
 import { redisAnswers, startRedis } from '../../scripts/rig/redis-server.ts'
+import { type SqsServer, sqsAnswers } from '../../scripts/rig/sqs-server.ts'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { eventually } from '../examples/child.ts'
 
@@ -20,6 +25,9 @@ const STARTS: readonly (readonly [BackendName, () => Promise<Breakable>])[] = [
   ['valkey', () => redis('valkey')],
   ['nats', nats],
   ['rabbitmq', rabbitmq],
+  ['sqs elasticmq', () => sqs(startElasticmq())],
+  ['kafka', kafka],
+  ['sqs fauxqs', () => sqs(startFauxqs())],
 ]
 
 async function redis(kind: 'redis 7' | 'redis 6.2' | 'valkey'): Promise<Breakable> {
@@ -35,6 +43,18 @@ async function nats(): Promise<Breakable> {
 async function rabbitmq(): Promise<Breakable> {
   const server = await startRabbitmq()
   return { server, answers: () => rabbitmqAnswers(server.url) }
+}
+
+async function sqs(starting: Promise<SqsServer>): Promise<Breakable> {
+  const server = await starting
+  return { server, answers: () => sqsAnswers(server.url) }
+}
+
+async function kafka(): Promise<Breakable> {
+  const { nodes } = await startKafka()
+  const [server] = nodes
+  assert.ok(server)
+  return { server, answers: () => kafkaAnswers(server.broker) }
 }
 
 for (const [name, start] of STARTS) {
