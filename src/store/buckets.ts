@@ -1,12 +1,13 @@
 /** Token buckets, for rates that all workers share. */
 export interface Buckets {
-  /** Takes `tokens` whole or none. A bucket that nobody has used is full. */
+  /** Takes all `tokens` or none; parts of a token are allowed. A bucket that nobody has used, or that was full, is full. */
   take(name: string, rate: BucketRate, tokens: number): Promise<Taken>
 }
 
 export interface BucketRate {
   /** Most that can be taken at once, more than 0. */
   readonly capacity: number
+  /** More than 0. */
   readonly refillPerSecond: number
 }
 

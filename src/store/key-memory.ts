@@ -12,9 +12,12 @@ export interface KeyMemory {
     batch: readonly KeyedMessage[],
     holdMs: number,
   ): Promise<readonly Reservation[]>
-  /** The message was stored: its keys are remembered from now on for their windows. Harmless when repeated. */
+  /**
+   * The message was stored: its keys are remembered from now on for their windows, unless one is remembered for another
+   * message already. Harmless when repeated.
+   */
   confirm(queue: string, batch: readonly KeyedMessage[]): Promise<void>
-  /** The message was certainly not stored: its unconfirmed keys are free. Those of another id stay. */
+  /** The message was certainly not stored: its unconfirmed keys are free. Others stay. */
   free(queue: string, batch: readonly KeyedMessage[]): Promise<void>
 }
 
@@ -28,7 +31,7 @@ export type Reservation =
   | { readonly as: 'reserved' }
   /** A key is remembered for `id` (the message's own id, too: it was stored); send nothing. */
   | { readonly as: 'duplicate'; readonly id: string }
-  /** A key is held by `id` with another fingerprint. */
+  /** A key is remembered for `id` with another fingerprint. */
   | { readonly as: 'conflict'; readonly id: string }
-  /** Another sender is just sending `id` with this key; ask again. */
+  /** Another sender is just sending `id` with this key, whatever its fingerprint; that may still fail, so ask again. */
   | { readonly as: 'held'; readonly id: string }

@@ -19,7 +19,9 @@ export interface StoreConnector {
 
 /**
  * Keeps what a broker cannot: one for all workers of an app. Nothing in it knows a broker. Every act is atomic by itself,
- * and what it confirmed is there for every other connection at once.
+ * and what it confirmed is there for every other connection at once. Ids, keys and fingerprints have 1 to 255 characters,
+ * names (of queues, leases, holders, buckets, counters, states) 1 to 512, none with a NUL; a call beyond a bound rejects with
+ * MILLRACE_INVALID_OPTIONS and has done nothing.
  */
 export interface Store {
   readonly name: string
@@ -32,7 +34,7 @@ export interface Store {
   readonly buckets: Buckets
   readonly counters: Counters
   readonly states: SwappedStates
-  /** Removes up to `max` rows whose time has passed; answers how many. Expired rows are never seen before that either. */
+  /** Removes up to `max` rows (of keys, journal, leases, buckets and counters) whose time has passed; answers how many. Expired rows are never seen before that either. */
   prune(max: number): Promise<number>
   /** Names the fault behind an error that this store threw. */
   diagnose(error: unknown): Fault
@@ -49,7 +51,7 @@ export interface StoreTraits {
   readonly limits: {
     /** Largest body of one message. */
     readonly bodyBytes: number
-    /** Most items in one call of `keys`, `delayed`, `shelf` or `journal`. */
+    /** Most items in one call of `keys`, `delayed`, `shelf` or `journal`; more are refused. */
     readonly batch: number
   }
 }

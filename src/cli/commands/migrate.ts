@@ -9,7 +9,7 @@ import { withApp } from '../with-app.ts'
 
 export const migrate: Command = {
   name: 'migrate',
-  summary: 'bring the schemas of transport, inbox and outbox up to date',
+  summary: 'bring the schemas of transport, store, inbox and outbox up to date',
   operands: '',
   minOperands: 0,
   maxOperands: 0,
@@ -49,7 +49,9 @@ async function check(call: Call): Promise<ExitCode> {
 
 async function printSql(call: Call): Promise<ExitCode> {
   const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
-  const parts = [config.transport, config.inbox, config.outbox].filter((part) => part !== undefined)
+  const parts = [config.transport, config.store, config.inbox, config.outbox].filter(
+    (part) => part !== undefined,
+  )
   const scripts = parts.flatMap((part) => {
     const sql = part.migrationSql?.()
     return sql === undefined ? [] : [{ name: part.name, sql }]

@@ -1,7 +1,7 @@
 import type { AttemptHistory } from '../../model/history.ts'
 import { afterCrash } from '../../model/history.ts'
+import { type DeadLetters, deadLetters } from '../../transport/dead-letters.ts'
 import type { Gauge, QueueSpec } from '../../transport/transport.ts'
-import { type DeadLetters, deadLetters } from './dead-letters.ts'
 import type { Entry } from './entry.ts'
 import { type Heap, heap } from './heap.ts'
 import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'

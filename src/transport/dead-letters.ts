@@ -1,6 +1,6 @@
-import type { DeadLetter } from '../../model/dead-letter.ts'
-import { pageOf, type ShelfPlace, startOf } from '../../transport/shelf-page.ts'
-import type { ShelfFilter, ShelfListOptions, ShelfPage } from '../../transport/transport.ts'
+import type { DeadLetter } from '../model/dead-letter.ts'
+import { pageOf, type ShelfPlace, startOf } from './shelf-page.ts'
+import type { ShelfFilter, ShelfListOptions, ShelfPage } from './transport.ts'
 
 /** The dead letters of one queue, oldest first inside, newest first to the reader. */
 export interface DeadLetters {

@@ -1,0 +1,9 @@
+import { after, test } from 'node:test'
+import { storeConformance } from 'millrace/conformance'
+import { memoryStore } from 'millrace/store'
+import { callerClockHarness } from './store-harness.ts'
+
+const harness = callerClockHarness('memory store', memoryStore())
+after(() => harness.dispose())
+const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
+await storeConformance({ test, harness, depth })
