@@ -25,7 +25,8 @@ export const browse: Family = {
         const name = await queue()
         if (near.shelf) await kill(scope, name, message())
         await send(near, name, message(), message())
-        await take(await subscribe(near, name, { leaseMs: 60_000 }), 2)
+        // No more than these two: a backend that pushes would take the others out of the queue.
+        await take(await subscribe(near, name, { leaseMs: 60_000, maxInFlight: 2 }), 2)
         await send(near, name, message(), message(), message())
         const scheduled = traits.delay === 'none' ? 0 : 1
         if (scheduled > 0) await send(near, name, message({ delayMs: HOUR_MS }))

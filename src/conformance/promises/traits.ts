@@ -56,7 +56,9 @@ export const traits: Family = {
         const first = await one(subscription)
         assert.equal(first.deliveries, 1)
         await settle(subscription, released(first, { counted: traits.keepsHistory }))
-        assert.equal((await one(await subscribe(far, name))).deliveries, 2)
+        const again = present((await one(await subscribe(far, name))).deliveries)
+        // Where the backend pushes, the first subscription may have been handed it once more, unasked.
+        assert.ok(traits.claim.kind === 'lease' ? again === 2 : again >= 2, `${again}`)
       },
     },
     {

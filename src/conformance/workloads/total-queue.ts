@@ -110,30 +110,39 @@ async function consume(run: Run): Promise<void> {
   while (!run.stop.aborted) {
     const connection = await scope.connect()
     const transport = run.plan.weaken(connection)
-    const subscription = await scope.subscribeShortly(transport, run.queue)
-    if (await vanished(run, transport, subscription)) await scope.vanish(connection)
+    let end: End = 'in doubt'
+    while (end === 'in doubt') {
+      const subscription = await scope.subscribeShortly(transport, run.queue)
+      end = await work(run, transport, subscription)
+      if (end === 'in doubt') await subscription.close()
+    }
+    if (end === 'vanishes') await scope.vanish(connection)
   }
 }
 
 /**
- * Works until it is told to stop (false), or until chance has it vanish with a batch in hand
- * (true).
+ * `in doubt`: a receive failed, and what it may have taken comes back with no lease: only when the subscription closes.
  */
-async function vanished(run: Run, transport: Transport, from: Subscription): Promise<boolean> {
+type End = 'told' | 'vanishes' | 'in doubt'
+
+/** Works until it is told to stop, or until chance has it vanish with a batch in hand. */
+async function work(run: Run, transport: Transport, from: Subscription): Promise<End> {
   const { history, scope } = run
   while (!run.stop.aborted) {
     const batch = await from
       .receive({ max: BATCH, waitMs: 50, signal: run.stop })
-      .catch((): readonly Delivery[] => [])
-    for (const delivery of batch) history.delivered(delivery.envelope.id)
-    if (batch.length > 0 && run.vanishesLeft > 0 && scope.random() < VANISHES_AT_A_BATCH) {
+      .catch((): undefined => undefined)
+    if (batch === undefined && scope.traits.claim.kind !== 'lease') return 'in doubt'
+    for (const delivery of batch ?? []) history.delivered(delivery.envelope.id)
+    const isDrawn = batch !== undefined && batch.length > 0 && run.vanishesLeft > 0
+    if (isDrawn && scope.random() < VANISHES_AT_A_BATCH) {
       run.vanishesLeft -= 1
-      return true
+      return 'vanishes'
     }
-    const choices = batch.map((delivery) => choose(scope, delivery))
+    const choices = (batch ?? []).map((delivery) => choose(scope, delivery))
     await settleAll(transport, from, choices, history)
   }
-  return false
+  return 'told'
 }
 
 function choose(scope: Scope, delivery: Delivery): Settlement {
