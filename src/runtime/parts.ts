@@ -3,8 +3,7 @@ import { classifyError } from '../model/classify-error.ts'
 import { isMillraceError, MillraceError } from '../model/errors.ts'
 import { retryHorizonMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
-import type { Store } from '../store/store.ts'
-import type { Transport } from '../transport/transport.ts'
+import type { QueueSpec, Transport } from '../transport/transport.ts'
 import type { MillraceOptions } from './create.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { AnyQueue } from './queue.ts'
@@ -12,7 +11,6 @@ import { GRACE_MS } from './worker-deps.ts'
 
 /** The live connections of an app. */
 export interface Parts<Tx> {
-  readonly store: Store | undefined
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly outbox: Outbox | undefined
@@ -21,7 +19,7 @@ export interface Parts<Tx> {
 const CONNECT_MAX_MS = 30_000
 const DAY_MS = 86_400_000
 
-/** Opens store, transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
+/** Opens transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
 export async function openParts<Tx>(
   options: MillraceOptions<Tx>,
   resolved: ResolvedOptions,
@@ -45,8 +43,6 @@ export async function openParts<Tx>(
   }
   const context = { ...resolved, signal: limit.signal }
   try {
-    const store =
-      options.store && keep(await opening(options.store.name, options.store.connect(context)))
     const { transport: connector } = options
     const transport = keep(await opening(connector.name, connector.connect(context)))
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
@@ -56,7 +52,7 @@ export async function openParts<Tx>(
       options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
     const outbox =
       options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
-    return { store, transport, inbox, outbox }
+    return { transport, inbox, outbox }
   } catch (error) {
     for (const part of opened.reverse()) await part.close().catch(() => undefined)
     throw error
@@ -84,9 +80,10 @@ async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
   }
 }
 
-function specOf(queue: AnyQueue): { name: string; owner: string; maxDepth: number | undefined } {
-  const { name, owner, capacity } = queue
-  return { name, owner, maxDepth: capacity === 'unbounded' ? undefined : capacity.maxDepth }
+function specOf(queue: AnyQueue): QueueSpec {
+  const { name, owner, capacity, retry } = queue
+  const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
+  return { name, owner, maxDepth, attempts: retry.attempts }
 }
 
 /**

@@ -97,6 +97,8 @@ export interface QueueSpec {
   readonly owner: string
   /** Ready, scheduled and in flight together; undefined: unbounded. */
   readonly maxDepth: number | undefined
+  /** Of the retry policy: a limit of the broker's own below it is refused. */
+  readonly attempts?: number
 }
 
 export interface Topology {
