@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'transports/memory',
   ],
   // `testing` for its seeded random numbers only; no runner and no backend.
-  conformance: ['model', 'transport', 'store', 'layers', 'testing/seeded-random.ts'],
+  conformance: ['model', 'transport', 'layers', 'testing/seeded-random.ts'],
   http: ['model', 'runtime', 'admin', 'codec'],
   cli: ['model', 'runtime', 'admin', 'http'],
   'index.ts': ['model', 'transport', 'codec', 'inbox', 'outbox', 'runtime', 'admin'],
@@ -52,6 +52,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   codec: ['@standard-schema/spec'],
   runtime: ['@standard-schema/spec'],
   sql: ['pg', 'postgres', 'better-sqlite3'],
+  transports: ['amqplib'],
 }
 
 interface Edge {
@@ -139,7 +140,11 @@ test('Optional clients are loaded only when they are used.', () => {
   const broken = sources.flatMap((file) =>
     importsOf(read(file))
       .filter(({ specifier, typeOnly, dynamic }) => {
-        return ['pg', 'postgres', 'better-sqlite3'].includes(specifier) && !typeOnly && !dynamic
+        return (
+          ['pg', 'postgres', 'better-sqlite3', 'amqplib'].includes(specifier) &&
+          !typeOnly &&
+          !dynamic
+        )
       })
       .map(({ specifier }) => `${file} -> ${specifier}`),
   )

@@ -1,0 +1,150 @@
+import type { Delivery } from '../../model/delivery.ts'
+import { freshHistory } from '../../model/history.ts'
+import { type AmqpChannel, type AmqpMessage, giveBack } from './amqp-shapes.ts'
+import { SessionClaim } from './claim.ts'
+import { type Reading, readMessage } from './message.ts'
+import { openQuestions } from './questions.ts'
+
+/** A delivery that is ours while its consumer's channel lives; the receipt of its delivery. */
+export interface Held {
+  readonly consumer: Consumer
+  readonly message: AmqpMessage
+  readonly claim: SessionClaim
+  /** False once it was settled or lost. */
+  live: boolean
+}
+
+/** One channel that consumes from one queue, and what it holds. Ends with its channel, and all claims with it. */
+export interface Consumer {
+  /** Whether the broker pushes, or is just about to. */
+  isOn(): boolean
+  start(): Promise<void>
+  /** Stops the push, and gives back what nobody has asked for. */
+  park(): Promise<void>
+  buffered(): number
+  take(max: number): readonly Delivery[]
+  ack(held: Held): void
+  release(held: Held): void
+  /**
+   * Resolves when the broker has taken all acks and releases so far: AMQP does not answer them, so we ask for
+   * something else behind them.
+   */
+  taken(): Promise<void>
+  /** Fires `lost` for all, once. */
+  lose(): void
+  close(): Promise<void>
+}
+
+export interface ConsumerParts {
+  readonly channel: AmqpChannel
+  readonly queue: string
+  readonly counts: boolean
+  readonly prefetch: () => number
+  readonly reading: () => Reading
+  readonly onNews: () => void
+  /** The broker has ended the consumption, because the queue is gone. */
+  readonly onCancelled: () => void
+}
+
+export function openConsumer(parts: ConsumerParts): Consumer {
+  const { channel, queue, onNews } = parts
+  const held = new Set<Held>()
+  let buffer: Held[] = []
+  let tag: string | undefined
+  let starting: Promise<void> | undefined
+  let stopping: Promise<void> | undefined
+  const questions = openQuestions(async () => {
+    await channel.prefetch(parts.prefetch())
+  })
+
+  const arrived = (message: AmqpMessage | null): void => {
+    if (message === null) {
+      parts.onCancelled()
+      return
+    }
+    const one: Held = { consumer, message, claim: new SessionClaim(), live: true }
+    held.add(one)
+    buffer.push(one)
+    onNews()
+  }
+
+  const start = async (): Promise<void> => {
+    await stopping
+    await channel.prefetch(parts.prefetch())
+    tag = (await channel.consume(queue, arrived)).consumerTag
+  }
+
+  const stop = async (): Promise<void> => {
+    await starting
+    if (tag === undefined) return
+    await channel.cancel(tag)
+    tag = undefined
+    for (const one of buffer.splice(0)) release(one)
+    onNews()
+  }
+
+  const gone = (one: Held): void => {
+    one.live = false
+    held.delete(one)
+  }
+  const release = (one: Held): void => {
+    gone(one)
+    channel[giveBack](one.message, false, true)
+  }
+
+  const consumer: Consumer = {
+    isOn: () => starting !== undefined || (tag !== undefined && stopping === undefined),
+    start() {
+      starting ??= start().finally(() => {
+        starting = undefined
+      })
+      return starting
+    },
+    park() {
+      stopping ??= stop().finally(() => {
+        stopping = undefined
+      })
+      return stopping
+    },
+    buffered: () => buffer.length,
+    take(max) {
+      if (buffer.length === 0) return []
+      const taken = buffer.slice(0, max)
+      buffer = buffer.slice(max)
+      const reading = parts.reading()
+      return taken.map((one) => deliveryOf(one, reading, parts.counts))
+    },
+    ack(one) {
+      gone(one)
+      channel.ack(one.message)
+    },
+    release,
+    taken: questions.ask,
+    lose() {
+      const all = [...held]
+      held.clear()
+      buffer = []
+      for (const one of all) {
+        one.live = false
+        one.claim.lose()
+      }
+    },
+    async close() {
+      await channel.close()
+    },
+  }
+  return consumer
+}
+
+function deliveryOf(held: Held, reading: Reading, counts: boolean): Delivery {
+  return {
+    ...readMessage(held.message, reading, counts),
+    history: freshHistory,
+    alone: false,
+    fence: undefined,
+    claim: held.claim,
+    lane: undefined,
+    position: undefined,
+    receipt: held,
+  }
+}

@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import type { Delivery } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import { isId } from '../../model/ids.ts'
+import { fromWire, hiddenHeader, toWire } from '../../transport/wire.ts'
+import type { AmqpMessage, AmqpProperties } from './amqp-shapes.ts'
+
+/** Of the AMQP protocol binding of CloudEvents 1.0. */
+const PREFIX = 'cloudEvents_'
+/** The moment of sending, to the millisecond; AMQP's own timestamp has seconds. */
+const TIME = `${PREFIX}time`
+
+/** Headers that the broker takes for orders, or writes itself. */
+const BROKERS = new Set([
+  'CC',
+  'BCC',
+  'x-death',
+  'x-delivery-count',
+  'x-acquired-count',
+  'x-first-death-exchange',
+  'x-first-death-queue',
+  'x-first-death-reason',
+  'x-last-death-exchange',
+  'x-last-death-queue',
+  'x-last-death-reason',
+])
+
+/** A header that AMQP cannot carry as it is; undefined when there is none. */
+export function impossibleHeader(envelope: Envelope): string | undefined {
+  return (
+    hiddenHeader(envelope, PREFIX) ??
+    Object.keys(envelope.headers).find(
+      (name) => name === TIME || BROKERS.has(name) || Buffer.byteLength(name) > HEADER_NAME_MAX,
+    )
+  )
+}
+
+/** Bytes; AMQP's short string. */
+const HEADER_NAME_MAX = 255
+
+export function propertiesOf(queue: string, envelope: Envelope, now: number): AmqpProperties {
+  return {
+    messageId: envelope.id,
+    timestamp: Math.floor(now / 1_000),
+    headers: { ...toWire(queue, envelope, PREFIX), [TIME]: new Date(now).toISOString() },
+  }
+}
+
+export function contentOf({ body }: Envelope): Buffer {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+}
+
+export interface Reading {
+  /** Makes an id for a bare message that has none. */
+  readonly newId: () => string
+  readonly now: number
+}
+
+type Read = Pick<Delivery, 'envelope' | 'sentAt' | 'deliveries'>
+
+export function readMessage(message: AmqpMessage, { newId, now }: Reading, counts: boolean): Read {
+  const { properties, content, fields } = message
+  const texts = textHeaders(properties.headers ?? {})
+  const isOurs = texts[`${PREFIX}source`] === '/millrace'
+  const { [TIME]: time, ...ours } = texts
+  const { id, headers, idempotencyKey, orderingKey } = fromWire(isOurs ? ours : texts, PREFIX)
+  const own = id ?? (typeof properties.messageId === 'string' ? properties.messageId : undefined)
+  return {
+    envelope: {
+      id: identity(own) ?? newId(),
+      body: content,
+      headers,
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(orderingKey === undefined ? {} : { orderingKey }),
+      priority: 0,
+    },
+    sentAt: sentAtOf(time, properties.timestamp) ?? now,
+    deliveries: counts ? deliveriesOf(properties.headers) : fields.redelivered ? undefined : 1,
+  }
+}
+
+/** An id that others gave may have any characters; one that cannot be ours is hashed, the same each time. */
+function identity(given: string | undefined): string | undefined {
+  if (given === undefined || given === '') return undefined
+  return isId(given) ? given : `sha256-${createHash('sha256').update(given).digest('hex')}`
+}
+
+function sentAtOf(time: string | undefined, timestamp: unknown): number | undefined {
+  const exact = time === undefined ? Number.NaN : Date.parse(time)
+  if (!Number.isNaN(exact)) return exact
+  return typeof timestamp === 'number' ? timestamp * 1_000 : undefined
+}
+
+/** `x-acquired-count` counts every handing out from 4.3 on, `x-delivery-count` those that failed (all of them before). */
+function deliveriesOf(headers: Readonly<Record<string, unknown>> | undefined): number {
+  const count = (name: string): number => {
+    const value = headers?.[name]
+    return typeof value === 'number' && Number.isSafeInteger(value) ? value : 0
+  }
+  return 1 + Math.max(count('x-delivery-count'), count('x-acquired-count'))
+}
+
+function textHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name]) => !BROKERS.has(name))
+      .map(([name, value]) => [name, textOf(value)]),
+  )
+}
+
+/** A foreign header may have any type of AMQP. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (Buffer.isBuffer(value)) return value.toString('utf8')
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value, plain)
+  return String(value)
+}
+
+function plain(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value
+}

@@ -1,0 +1,170 @@
+import type { Sent } from '../../model/delivery.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { Fault } from '../../model/fault.ts'
+import { read } from '../../model/probe.ts'
+import { refused, stored } from '../../transport/outcomes.ts'
+import type { AmqpConfirmChannel, AmqpProperties } from './amqp-shapes.ts'
+import type { Broker } from './broker.ts'
+import { rabbitFault } from './fault.ts'
+import { withinLimit } from './limit.ts'
+import { messageOf } from './link.ts'
+
+export interface Publication {
+  readonly exchange: string
+  readonly routingKey: string
+  readonly content: Buffer
+  readonly properties: AmqpProperties
+}
+
+/** Publishes with confirms and `mandatory`: stored means that the broker said so and that it knew where to. */
+export interface Publisher {
+  /** One outcome per item; rejects when the broker is away before anything was written. */
+  publish(batch: readonly Publication[], signal: AbortSignal): Promise<readonly Sent[]>
+}
+
+/** What waits for its confirm at once; beyond it the broker is too slow for us. */
+const OUTSTANDING_MAX = 20_000
+
+interface Waiting {
+  readonly settle: (outcome: Sent) => void
+}
+
+export function openPublisher(broker: Broker): Publisher {
+  const { publishing, options, clock } = broker
+  const outstanding = new Set<Waiting>()
+  /** Came back, and their confirms follow. */
+  const unroutable = new Map<string, number>()
+  let opening: Promise<AmqpConfirmChannel> | undefined
+
+  publishing.onBlocked(() => settleAll(outstanding, blockedFault('unknown')))
+
+  const channel = (): Promise<AmqpConfirmChannel> => {
+    opening ??= openChannel().catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+
+  const openChannel = async (): Promise<AmqpConfirmChannel> => {
+    const opened = await publishing.current().createConfirmChannel()
+    let why: unknown
+    opened.on('error', (error) => {
+      why = error
+    })
+    opened.on('close', () => {
+      opening = undefined
+      unroutable.clear()
+      settleAll(outstanding, goneFault(why))
+    })
+    opened.on('return', (message) => {
+      const key = keyOf(message)
+      unroutable.set(key, 1 + (unroutable.get(key) ?? 0))
+    })
+    return opened
+  }
+
+  const publishOne = (
+    to: AmqpConfirmChannel,
+    publication: Publication,
+    own: Waiting[],
+  ): Promise<Sent> =>
+    new Promise((resolve) => {
+      const { exchange, routingKey, content, properties } = publication
+      const { messageId } = properties
+      const waiting: Waiting = {
+        settle(outcome) {
+          if (outstanding.delete(waiting)) resolve(outcome)
+        },
+      }
+      const confirmed = (error: unknown): void => {
+        const key = `${exchange} ${routingKey} ${messageId}`
+        if (error) waiting.settle(notConfirmed(error))
+        else waiting.settle(takeOne(unroutable, key) ? refused('notFound') : stored(messageId))
+      }
+      outstanding.add(waiting)
+      own.push(waiting)
+      try {
+        const flags = { mandatory: true, persistent: true }
+        to.publish(exchange, routingKey, content, { ...properties, ...flags }, confirmed)
+      } catch (error) {
+        waiting.settle(notWritten(error))
+      }
+    })
+
+  return {
+    async publish(batch, signal) {
+      signal.throwIfAborted()
+      if (batch.length === 0) return []
+      if (publishing.blocked() !== undefined || outstanding.size + batch.length > OUTSTANDING_MAX) {
+        return batch.map(() => failed(blockedFault('notApplied')))
+      }
+      const to = await withinLimit(broker, 'opening a channel', channel(), signal)
+      const own: Waiting[] = []
+      const mine = batch.map((publication) => publishOne(to, publication, own))
+      const giveUp = (): void => settleAll(own, unansweredFault(options.timeoutMs))
+      const cancel = clock.after(options.timeoutMs, () => {
+        giveUp()
+        publishing.drop(`no confirm within ${options.timeoutMs} ms`)
+      })
+      signal.addEventListener('abort', giveUp, { once: true })
+      try {
+        return await Promise.all(mine)
+      } finally {
+        cancel()
+        signal.removeEventListener('abort', giveUp)
+      }
+    },
+  }
+}
+
+function settleAll(waiting: Iterable<Waiting>, fault: Fault): void {
+  for (const one of [...waiting]) one.settle(failed(fault))
+}
+
+function takeOne(counts: Map<string, number>, key: string): boolean {
+  const count = counts.get(key)
+  if (count === undefined) return false
+  if (count === 1) counts.delete(key)
+  else counts.set(key, count - 1)
+  return true
+}
+
+function failed(fault: Fault): Sent {
+  return { ok: false, fault }
+}
+
+function keyOf(message: unknown): string {
+  const fields = read(message, 'fields')
+  const id = read(read(message, 'properties'), 'messageId')
+  return `${read(fields, 'exchange')} ${read(fields, 'routingKey')} ${id}`
+}
+
+function blockedFault(outcome: Fault['outcome']): Fault {
+  return { code: 'throttled', retryable: true, outcome }
+}
+
+function goneFault(cause: unknown): Fault {
+  return { code: 'unavailable', retryable: true, outcome: 'unknown', cause }
+}
+
+function unansweredFault(timeoutMs: number): Fault {
+  const message = `rabbitmq: no confirm came (limit ${timeoutMs} ms)`
+  return goneFault(new MillraceError('MILLRACE_UNAVAILABLE', message, { retryable: true }))
+}
+
+/** The broker said no (a queue that is full and rejects), or the channel went away. */
+function notConfirmed(error: unknown): Sent {
+  if (messageOf(error) === 'message nacked') {
+    return failed({ code: 'full', retryable: true, outcome: 'unknown', cause: error })
+  }
+  return failed(goneFault(error))
+}
+
+/** amqplib refuses headers of more than 64 KiB with a RangeError, before it writes anything. */
+function notWritten(error: unknown): Sent {
+  if (error instanceof RangeError) return refused('tooLarge', { cause: error })
+  const fault = rabbitFault(error)
+  if (fault.code === 'unavailable') return failed({ ...fault, outcome: 'notApplied' })
+  return refused('invalid', { cause: error })
+}

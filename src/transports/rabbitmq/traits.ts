@@ -1,0 +1,36 @@
+import type { Traits } from '../../transport/traits.ts'
+import { DELAY_MAX_MS } from './ladder.ts'
+import type { Resolved } from './options.ts'
+import type { Server } from './server.ts'
+
+const MIB = 1_048_576
+/** The default limit of 4.x; 3.x takes 128 MiB by default. */
+const BODY_MAX_BYTES = 16 * MIB
+
+export function rabbitTraits({ queueType, delays }: Resolved, server: Server): Traits {
+  return {
+    settles: 'each',
+    claim: { kind: 'session' },
+    release: 'immediate',
+    uncountedRelease: true,
+    counts: queueType === 'quorum' ? 'deliveries' : 'redelivered',
+    keepsHistory: false,
+    countsCrashes: false,
+    order: 'none',
+    delay: delays && server.hasQuorumTtl ? { maxMs: DELAY_MAX_MS } : 'none',
+    dedupe: 'none',
+    remembersIds: false,
+    deadLetters: 'none',
+    priorities: 1,
+    capacity: 'sampled',
+    atomicBatch: false,
+    clock: 'caller',
+    durability: 'disk',
+    limits: {
+      bodyBytes: BODY_MAX_BYTES,
+      sendBatch: 1_000,
+      receiveBatch: 1_000,
+      settleBatch: 1_000,
+    },
+  }
+}

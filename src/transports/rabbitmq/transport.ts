@@ -1,0 +1,79 @@
+import { OptionsError } from '../../model/errors.ts'
+import { unknownQueueError } from '../../transport/own-errors.ts'
+import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
+import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
+import type { Broker } from './broker.ts'
+import { throwAway } from './channel.ts'
+import { rabbitFault } from './fault.ts'
+import { placeOf } from './names.ts'
+import { openPublisher } from './publisher.ts'
+import { sender } from './send.ts'
+import { rabbitSubscription } from './subscription.ts'
+import { topology } from './topology.ts'
+import { rabbitTraits } from './traits.ts'
+
+export function rabbitTransport(broker: Broker, end: () => Promise<void>): Transport {
+  const { options, server, publishing, consuming } = broker
+  const subscriptions = openSubscriptions()
+  const traits = rabbitTraits(options, server)
+  const bounds = { ...traits, delayPrefix: options.delayPrefix }
+  let closed: Promise<void> | undefined
+  return {
+    name: 'rabbitmq',
+    traits,
+    databaseId: undefined,
+    send: sender(broker, openPublisher(broker), bounds),
+    subscribe: (queue, how) => subscribe(broker, subscriptions, queue, how),
+    diagnose: rabbitFault,
+    close() {
+      closed ??= subscriptions.close().then(end)
+      return closed
+    },
+    problems: () =>
+      [consuming.problem(), publishing.problem()].filter((problem) => problem !== undefined),
+    topology: topology(broker, traits.delay !== 'none'),
+    browse: {
+      async gauge(name) {
+        const { queue } = placeOf(options, name)
+        const { messageCount } = await throwAway(broker, (channel) =>
+          channel.checkQueue(queue),
+        ).catch((error: unknown) => {
+          throw rabbitFault(error).code === 'notFound' ? unknownQueueError(name) : error
+        })
+        return {
+          depth: messageCount,
+          scheduled: undefined,
+          inFlight: undefined,
+          dead: undefined,
+          ageMs: undefined,
+          paused: false,
+        }
+      },
+    },
+  }
+}
+
+async function subscribe(
+  broker: Broker,
+  subscriptions: Subscriptions,
+  name: string,
+  { leaseMs, maxInFlight }: SubscribeOptions,
+): Promise<Subscription> {
+  const { consumerTimeoutMs } = broker.options
+  if (leaseMs > consumerTimeoutMs) {
+    throw new OptionsError('rabbitmq', [
+      `queue "${name}": a handler may take ${leaseMs} ms with its settling, and the broker takes a delivery back after ` +
+        `${consumerTimeoutMs} ms (consumer_timeout); shorten the handler's timeout, or raise the broker's and pass consumerTimeoutMs`,
+    ])
+  }
+  let remove = (): void => {}
+  const { queue } = placeOf(broker.options, name)
+  const opened = await rabbitSubscription({
+    ...{ broker, name, queue, maxInFlight },
+    onClose: () => remove(),
+  })
+  return subscriptions.open((onClose) => {
+    remove = onClose
+    return opened
+  })
+}
