@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'transports/memory',
   ],
   // `testing` for its seeded random numbers only; no runner and no backend.
-  conformance: ['model', 'transport', 'layers', 'testing/seeded-random.ts'],
+  conformance: ['model', 'transport', 'store', 'layers', 'testing/seeded-random.ts'],
   http: ['model', 'runtime', 'admin', 'codec'],
   cli: ['model', 'runtime', 'admin', 'http'],
   'index.ts': ['model', 'transport', 'codec', 'inbox', 'outbox', 'runtime', 'admin'],

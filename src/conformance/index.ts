@@ -1,6 +1,6 @@
 import '../model/node-version.ts'
 
-export { type ConformanceOptions, conformance, type Deviation } from './conformance.ts'
+export { type ConformanceOptions, conformance } from './conformance.ts'
 export {
   DEFAULT_OWNER,
   type FreshQueueOptions,
@@ -10,5 +10,9 @@ export {
   type UserTransaction,
 } from './harness.ts'
 export type { Family, Promised, Subject } from './promise.ts'
+export type { Deviation, RegisterOptions } from './register.ts'
 export { guaranteesTable, type Result } from './report.ts'
 export type { Depth, Scope } from './scope.ts'
+export { type StoreConformanceOptions, storeConformance } from './store/conformance.ts'
+export type { StoreHarness } from './store/harness.ts'
+export type { StoreScope, StoreSubject } from './store/scope.ts'

@@ -1,12 +1,13 @@
-import { type Clock, pause, systemClock } from '../model/clock.ts'
+import { type Clock, systemClock } from '../model/clock.ts'
 import type { Delivery, Settled, Settlement } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import type { Traits } from '../transport/traits.ts'
 import type { SubscribeOptions, Subscription, Transport } from '../transport/transport.ts'
 import type { FreshQueueOptions, Harness, UserTransaction } from './harness.ts'
+import { type Timing, timing } from './timing.ts'
 
 /** What one test of the kit works with. Everything that it opens is closed when the test ends. */
-export interface Scope {
+export interface Scope extends Timing {
   readonly harness: Harness
   readonly traits: Traits
   readonly depth: Depth
@@ -34,17 +35,6 @@ export interface Scope {
   take(subscription: Subscription, count: number): Promise<readonly Delivery[]>
   one(subscription: Subscription): Promise<Delivery>
   settle(subscription: Subscription, ...batch: readonly Settlement[]): Promise<readonly Settled[]>
-  /** Time goes by: moved where it can be moved, waited for elsewhere. */
-  passes(ms: number): Promise<void>
-  /** Lets every lease of `leaseMs` run out. */
-  leaseRunsOut(): Promise<void>
-  /**
-   * Waits for a condition with a deadline of `withinMs` (times the harness's `slow`); time goes by
-   * meanwhile.
-   */
-  until(what: string, condition: () => Promise<boolean> | boolean, withinMs?: number): Promise<void>
-  /** Waits for a promise that needs time to go by. */
-  settles<T>(what: string, promise: Promise<T>, withinMs?: number): Promise<T>
   /** Opens a transaction of the user; rolled back at the end when the test left it open. */
   begin(): Promise<UserTransaction>
   /** 0 <= n < 1, from a seed that is printed when the test fails. */
@@ -65,8 +55,6 @@ export interface ScopeOptions {
 }
 
 const LONG_LEASE_MS = 60_000
-const DEADLINE_MS = 10_000
-const STEP_MS = 10
 const real: Clock = systemClock()
 let made = 0
 
@@ -121,40 +109,6 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
     subscribe,
     subscribeShortly: (transport, queue) =>
       subscribe(transport, queue, { leaseMs: harness.leaseMs }),
-  }
-}
-
-type Timing = Pick<Scope, 'passes' | 'leaseRunsOut' | 'until' | 'settles'>
-
-function timing(harness: Harness): Timing {
-  const passes = (ms: number): Promise<void> =>
-    harness.time ? harness.time.advance(ms) : pause(real, ms)
-  const deadline = (ms: number): (() => boolean) => {
-    const now = harness.time ? harness.time.now : real.now
-    const endAt = now() + ms * harness.slow
-    return () => now() >= endAt
-  }
-  const until: Scope['until'] = async (what, condition, withinMs = DEADLINE_MS) => {
-    const over = deadline(withinMs)
-    for (;;) {
-      if (await condition()) return
-      if (over()) throw new Error(`gave up after ${withinMs * harness.slow} ms: ${what}`)
-      await passes(STEP_MS)
-    }
-  }
-  return {
-    passes,
-    until,
-    leaseRunsOut: () => passes(harness.leaseMs + Math.max(50, harness.leaseMs / 10)),
-    async settles(what, promise, withinMs) {
-      let ended = false
-      const end = (): void => {
-        ended = true
-      }
-      promise.then(end, end)
-      await until(what, () => ended, withinMs)
-      return await promise
-    },
   }
 }
 

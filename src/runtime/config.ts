@@ -13,6 +13,7 @@ export interface MillraceConfig<Tx = unknown> extends MillraceOptions<Tx> {
 // A record, so that the compiler misses the key that is forgotten here.
 const keys: Readonly<Record<keyof MillraceConfig, true>> = {
   transport: true,
+  store: true,
   queues: true,
   inbox: true,
   outbox: true,

@@ -3,12 +3,15 @@ import type { InboxConnector } from '../inbox/inbox.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import type { OutboxConnector } from '../outbox/outbox.ts'
+import type { StoreConnector } from '../store/store.ts'
 import type { Connector } from '../transport/transport.ts'
 import type { AnyQueue } from './queue.ts'
 
 /** What `createMillrace` takes, and the shape of a config file's default export (see `defineConfig`). */
 export interface MillraceOptions<Tx = unknown> {
   readonly transport: Connector
+  /** Keeps what the transport cannot. Memory, SQLite and Postgres need none. */
+  readonly store?: StoreConnector
   readonly queues: readonly AnyQueue[]
   readonly inbox?: InboxConnector<Tx>
   readonly outbox?: OutboxConnector

@@ -40,9 +40,9 @@ export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> 
   return { ok: reasons.length === 0, reasons }
 }
 
-/** One file may be that of all three. */
-function ownProblems<Tx>({ transport, inbox, outbox }: Parts<Tx>): ReadonlySet<string> {
-  return new Set([transport, inbox, outbox].flatMap((part) => part?.problems?.() ?? []))
+/** One file may be that of all. */
+function ownProblems<Tx>({ store, transport, inbox, outbox }: Parts<Tx>): ReadonlySet<string> {
+  return new Set([store, transport, inbox, outbox].flatMap((part) => part?.problems?.() ?? []))
 }
 
 async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined> {

@@ -1,8 +1,9 @@
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
+import type { Store } from '../store/store.ts'
 
-/** Removes expired keys from the inbox, in small batches, now and then. */
+/** Removes what has ended from inbox and store, in small batches, now and then. */
 export interface Housekeeping {
   stop(): void
 }
@@ -11,7 +12,10 @@ export interface HousekeepingOptions {
   readonly clock: Clock
   readonly random: () => number
   readonly logger: Logger
-  readonly inbox: { prune: Inbox<never>['prune'] } | undefined
+  readonly parts: {
+    readonly inbox: Pick<Inbox<never>, 'prune'> | undefined
+    readonly store: Pick<Store, 'prune'> | undefined
+  }
 }
 
 const EVERY_MS = 60_000
@@ -19,18 +23,21 @@ const BATCH = 1_000
 const BATCHES_MAX = 100
 
 export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
-  const { clock, inbox, logger } = options
-  if (inbox === undefined) return { stop: () => undefined }
+  const { clock, parts, logger } = options
+  const { inbox, store } = parts
+  if (inbox === undefined && store === undefined) return { stop: () => undefined }
   let stopped = false
   let cancel = (): void => undefined
 
   const sweep = async (): Promise<void> => {
-    try {
-      for (let i = 0; i < BATCHES_MAX && !stopped; i++) {
-        if ((await inbox.prune(BATCH)) < BATCH) break
+    for (const [what, part] of Object.entries({ inbox, store })) {
+      try {
+        for (let i = 0; i < BATCHES_MAX && !stopped && part !== undefined; i++) {
+          if ((await part.prune(BATCH)) < BATCH) break
+        }
+      } catch (cause) {
+        logger.warn(`pruning the ${what} failed; trying again later`, { cause })
       }
-    } catch (cause) {
-      logger.warn('pruning the inbox failed; trying again later', { cause })
     }
     arm()
   }

@@ -54,7 +54,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   const begin = async (): Promise<void> => {
     if (options.signals) unlisten ??= closeOnSignals(close, resolved)
     relay ??= relayOf(options)
-    housekeeping ??= startHousekeeping({ ...resolved, inbox: parts.inbox })
+    housekeeping ??= startHousekeeping({ ...resolved, parts })
     startFailure = undefined
     for (const worker of workers.values()) await worker.start()
   }
@@ -83,9 +83,13 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     closed.abort(new MillraceError('MILLRACE_CLOSED', 'the app is closed'))
     const workersClosed = [...workers.values()].map((worker) => worker.close())
     await bounded(clock, CLOSE_MS, Promise.allSettled([...workersClosed, relay?.close()]))
-    const { transport, inbox, outbox } = parts
-    const parted = [transport.close(), inbox?.close(), outbox?.close()]
+    const { store, transport, inbox, outbox } = parts
+    // The transport may still need the store for what it has in hand.
+    const both = transport.close().finally(() => store?.close())
+    const parted = [both, inbox?.close(), outbox?.close()]
     await bounded(clock, CLOSE_MS, Promise.allSettled(parted))
+    // One that hangs must not keep the other open.
+    await bounded(clock, CLOSE_MS / 2, Promise.allSettled([store?.close()]))
   }
 
   const close = (given: CloseOptions = {}): Promise<void> => {

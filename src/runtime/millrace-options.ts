@@ -24,7 +24,7 @@ export interface ResolvedOptions {
 export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOptions {
   const found = problems('createMillrace')
   found.knownKeys(options, CONFIG_KEYS)
-  for (const name of ['transport', 'inbox', 'outbox'] as const) {
+  for (const name of ['transport', 'store', 'inbox', 'outbox'] as const) {
     const value: unknown = options[name]
     if (value === undefined && name !== 'transport') continue
     if (typeof value !== 'object' || value === null || !('connect' in value)) {
@@ -112,6 +112,7 @@ const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 const example = {
   transport: 'sqlite(…), postgres(…) or memory()',
+  store: 'sqliteStore(…), postgresStore(…) or memoryStore()',
   inbox: 'sqliteInbox(…) or postgresInbox(…)',
   outbox: 'sqliteOutbox(…) or postgresOutbox(…)',
 } as const

@@ -3,6 +3,7 @@ import { classifyError } from '../model/classify-error.ts'
 import { isMillraceError, MillraceError } from '../model/errors.ts'
 import { retryHorizonMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
+import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
 import type { MillraceOptions } from './create.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
@@ -11,6 +12,7 @@ import { GRACE_MS } from './worker-deps.ts'
 
 /** The live connections of an app. */
 export interface Parts<Tx> {
+  readonly store: Store | undefined
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly outbox: Outbox | undefined
@@ -19,7 +21,7 @@ export interface Parts<Tx> {
 const CONNECT_MAX_MS = 30_000
 const DAY_MS = 86_400_000
 
-/** Opens transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
+/** Opens store, transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
 export async function openParts<Tx>(
   options: MillraceOptions<Tx>,
   resolved: ResolvedOptions,
@@ -43,6 +45,8 @@ export async function openParts<Tx>(
   }
   const context = { ...resolved, signal: limit.signal }
   try {
+    const store =
+      options.store && keep(await opening(options.store.name, options.store.connect(context)))
     const { transport: connector } = options
     const transport = keep(await opening(connector.name, connector.connect(context)))
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
@@ -52,7 +56,7 @@ export async function openParts<Tx>(
       options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
     const outbox =
       options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
-    return { transport, inbox, outbox }
+    return { store, transport, inbox, outbox }
   } catch (error) {
     for (const part of opened.reverse()) await part.close().catch(() => undefined)
     throw error
