@@ -52,7 +52,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   codec: ['@standard-schema/spec'],
   runtime: ['@standard-schema/spec'],
   sql: ['pg', 'postgres', 'better-sqlite3'],
-  transports: ['amqplib'],
+  transports: ['@nats-io/jetstream', '@nats-io/transport-node', 'amqplib'],
 }
 
 interface Edge {

@@ -1,0 +1,142 @@
+import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream'
+import type { QueueNames } from './names.ts'
+import { millis } from './nanos.ts'
+
+/** What would lose messages or keep ours from working, a sentence each. Other settings are the owner's business. */
+export function queueDifferences(
+  { queue, stream, subject }: QueueNames,
+  config: StreamConfig,
+  horizonMs: number,
+): readonly string[] {
+  const say = (setting: string, got: unknown, wanted: string): string =>
+    `stream ${stream} of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
+  const found: string[] = []
+  if (config.retention !== 'workqueue') {
+    found.push(
+      say(
+        'retention',
+        config.retention,
+        'expected workqueue, because an acked message must leave; use another stream',
+      ),
+    )
+  }
+  const limits = limitsOf(config)
+  if (config.discard === 'old' && limits.length > 0) {
+    found.push(
+      say(
+        'discard',
+        `old with ${limits.join(' and ')}`,
+        'this drops the oldest messages in silence; set discard to new or remove the limit',
+      ),
+    )
+  }
+  const maxAgeMs = millis(config.max_age)
+  if (maxAgeMs > 0 && maxAgeMs < horizonMs) {
+    found.push(
+      say(
+        'max_age',
+        `${maxAgeMs} ms`,
+        `messages would end before their last retry; set it to 0, or to at least horizonMs (${horizonMs})`,
+      ),
+    )
+  }
+  if (config.no_ack === true)
+    found.push(say('no_ack', true, 'a send could not be confirmed; remove it'))
+  if (!takes(config, subject)) {
+    found.push(say('subjects', config.subjects.join(', '), `expected one that takes ${subject}`))
+  }
+  return found
+}
+
+export function shelfDifferences(
+  { queue, shelf, shelfAll }: QueueNames,
+  config: StreamConfig,
+): readonly string[] {
+  const say = (setting: string, got: unknown, wanted: string): string =>
+    `stream ${shelf} for the dead letters of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
+  const found: string[] = []
+  if (config.retention !== 'limits')
+    found.push(say('retention', config.retention, 'expected limits'))
+  if (config.max_msgs_per_subject !== 1) {
+    found.push(say('max_msgs_per_subject', config.max_msgs_per_subject, 'expected 1'))
+  }
+  if (millis(config.max_age) > 0) {
+    found.push(
+      say('max_age', `${millis(config.max_age)} ms`, 'dead letters wait for a person; set it to 0'),
+    )
+  }
+  const limits = limitsOf({ ...config, max_msgs_per_subject: -1 })
+  if (limits.length > 0 && config.discard === 'old') {
+    found.push(
+      say(
+        'discard',
+        `old with ${limits.join(' and ')}`,
+        'this drops the oldest dead letters in silence; set discard to new or remove the limit',
+      ),
+    )
+  }
+  if (config.allow_direct !== true)
+    found.push(say('allow_direct', config.allow_direct, 'expected true'))
+  const missing = shelfAll.filter((one) => !takes(config, one))
+  if (missing.length > 0) {
+    found.push(say('subjects', config.subjects.join(', '), `expected ${missing.join(', ')} too`))
+  }
+  return found
+}
+
+export function consumerDifferences(
+  { queue, stream, consumer, subject }: QueueNames,
+  config: ConsumerConfig,
+): readonly string[] {
+  const say = (setting: string, got: unknown, wanted: string): string =>
+    `consumer ${consumer} of stream ${stream} of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
+  const found: string[] = []
+  const filters = config.filter_subjects ?? [config.filter_subject]
+  if (config.ack_policy !== 'explicit') {
+    found.push(say('ack_policy', config.ack_policy, 'expected explicit'))
+  }
+  if (config.deliver_subject !== undefined) {
+    found.push(
+      say('deliver_subject', config.deliver_subject, 'expected a pull consumer, which has none'),
+    )
+  }
+  if ((config.max_deliver ?? -1) > 0) {
+    found.push(
+      say(
+        'max_deliver',
+        config.max_deliver,
+        'the message would stay in the stream and never come again; set it to -1, attempts are counted by retry.attempts',
+      ),
+    )
+  }
+  if ((config.backoff?.length ?? 0) > 0) {
+    found.push(
+      say('backoff', 'set', 'it replaces the ack wait that leases are renewed by; remove it'),
+    )
+  }
+  if (filters.length !== 1 || filters[0] !== subject) {
+    found.push(say('filter_subject', filters.join(', ') || 'not set', `expected ${subject}`))
+  }
+  return found
+}
+
+function limitsOf(config: Partial<StreamConfig>): readonly string[] {
+  const limits = ['max_msgs', 'max_bytes', 'max_msgs_per_subject'] as const
+  return limits.flatMap((name) => {
+    const value = config[name] ?? -1
+    return value > 0 ? [`${name} ${value}`] : []
+  })
+}
+
+/** Whether one of the stream's subjects takes this one; `*` stands for one part, `>` for all that follow. */
+function takes(config: StreamConfig, subject: string): boolean {
+  return config.subjects.some((pattern) => {
+    const wanted = pattern.split('.')
+    const got = subject.split('.')
+    for (const [at, part] of wanted.entries()) {
+      if (part === '>') return got.length > at
+      if (part !== '*' && part !== got[at]) return false
+    }
+    return wanted.length === got.length
+  })
+}

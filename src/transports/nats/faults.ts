@@ -1,0 +1,81 @@
+import type { Fault, FaultCode } from '../../model/fault.ts'
+import { read, readInteger, readString } from '../../model/probe.ts'
+
+type Meaning = readonly [FaultCode, retryable: boolean, Fault['outcome']]
+
+/** The client's errors by name: their classes belong to a package that may be there twice. */
+const NAMES: Readonly<Record<string, Meaning>> = {
+  // It may have been stored: the answer did not come.
+  TimeoutError: ['unavailable', true, 'unknown'],
+  ClosedConnectionError: ['unavailable', false, 'unknown'],
+  DrainingConnectionError: ['unavailable', false, 'notApplied'],
+  ConnectionError: ['unavailable', true, 'unknown'],
+  NoRespondersError: ['unavailable', true, 'notApplied'],
+  NoResponders: ['unavailable', true, 'notApplied'],
+  // The client's word for: nobody listens to the API.
+  JetStreamNotEnabled: ['unavailable', true, 'notApplied'],
+  StreamNotFoundError: ['notFound', false, 'notApplied'],
+  ConsumerNotFoundError: ['notFound', false, 'notApplied'],
+  AuthorizationError: ['denied', false, 'notApplied'],
+  UserAuthenticationExpiredError: ['denied', false, 'notApplied'],
+  PermissionViolationError: ['denied', false, 'notApplied'],
+  InvalidSubjectError: ['invalid', false, 'notApplied'],
+  InvalidArgumentError: ['invalid', false, 'notApplied'],
+}
+
+/** The server's own numbers (server/errors.json of nats-server). */
+const CODES: Readonly<Record<number, Meaning>> = {
+  10008: ['unavailable', true, 'notApplied'],
+  10009: ['unavailable', true, 'notApplied'],
+  10014: ['notFound', false, 'notApplied'],
+  10023: ['full', true, 'notApplied'],
+  10037: ['notFound', false, 'notApplied'],
+  10039: ['denied', false, 'notApplied'],
+  10047: ['full', true, 'notApplied'],
+  10054: ['tooLarge', false, 'notApplied'],
+  10059: ['notFound', false, 'notApplied'],
+  10076: ['unavailable', true, 'unknown'],
+  10077: ['full', true, 'notApplied'],
+  10097: ['tooLarge', false, 'notApplied'],
+}
+
+export function natsFault(error: unknown): Fault {
+  for (let depth = 0, at: unknown = error; depth < CAUSES_MAX && at != null; depth += 1) {
+    const meaning = CODES[readInteger(at, 'code') ?? 0] ?? NAMES[readString(at, 'name') ?? '']
+    if (meaning !== undefined) return fault(meaning, error)
+    at = read(at, 'cause')
+  }
+  return { code: 'unknown', retryable: true, outcome: 'unknown', cause: error }
+}
+
+const CAUSES_MAX = 4
+
+/** The fault in an answer of JetStream that carries an error. */
+export function answeredFault(error: {
+  readonly err_code?: number
+  readonly code: number
+  readonly description?: string
+}): Fault {
+  const cause = new Error(error.description ?? `JetStream answered ${error.code}`)
+  const meaning = CODES[error.err_code ?? 0]
+  if (meaning !== undefined) return fault(meaning, cause)
+  // 503 of a server that is just coming up or has no leader; everything else is about the request.
+  return fault(
+    error.code >= 500 ? ['unavailable', true, 'unknown'] : ['invalid', false, 'notApplied'],
+    cause,
+  )
+}
+
+function fault([code, retryable, outcome]: Meaning, cause: unknown): Fault {
+  return { code, retryable, outcome, cause }
+}
+
+/** Nobody listens to the subject: the stream or consumer is not there, or not there yet. */
+export function isNoResponders(error: unknown): boolean {
+  for (let depth = 0, at: unknown = error; depth < CAUSES_MAX && at != null; depth += 1) {
+    const name = readString(at, 'name')
+    if (name === 'NoResponders' || name === 'NoRespondersError') return true
+    at = read(at, 'cause')
+  }
+  return false
+}

@@ -1,0 +1,96 @@
+import type { StoredMsg } from '@nats-io/jetstream'
+import type { DeadLetter } from '../../model/dead-letter.ts'
+import type { Delivery } from '../../model/delivery.ts'
+import { type AttemptHistory, type ErrorClass, errorClassOf } from '../../model/history.ts'
+import { read, readString } from '../../model/probe.ts'
+import { answeredFault } from './faults.ts'
+import { historyText } from './history.ts'
+import type { QueueNames } from './names.ts'
+import { readAnswer, type Store } from './store.ts'
+import { DEATH, HISTORY, parsed, readWire, SENT_AT, wireHeaders } from './wire.ts'
+
+/** Of the 64 KiB of all headers; the sender's own may take the rest. */
+export const HISTORY_MAX = 32_768
+const REASON_MAX = 4_096
+
+export interface Death {
+  readonly errorClass: ErrorClass
+  readonly reason: string
+  readonly history: AttemptHistory
+}
+
+/** Stores the letter under the message's id; one that is there already is replaced, so that a second try stores one. */
+export async function bury(
+  store: Store,
+  names: QueueNames,
+  { envelope, sentAt }: Delivery,
+  { errorClass, reason, history }: Death,
+): Promise<void> {
+  const { client, timeoutMs } = store
+  const owner = await ownerOf(store, names)
+  const headers = client.headers({
+    ...wireHeaders(names.queue, envelope),
+    [SENT_AT]: String(sentAt),
+    [HISTORY]: historyText(history, HISTORY_MAX),
+    [DEATH]: JSON.stringify({ errorClass, reason: reason.slice(0, REASON_MAX), owner }),
+  })
+  const subject = names.dead(envelope.id)
+  const msg = await client.nc.request(subject, envelope.body, { headers, timeout: timeoutMs })
+  const { error } = readAnswer(msg)
+  if (error !== undefined) {
+    throw new Error('the dead letter could not be stored', { cause: answeredFault(error).cause })
+  }
+}
+
+/** The queue's owner at this moment, as the last `ensure` said. */
+async function ownerOf({ client }: Store, names: QueueNames): Promise<string> {
+  const last_by_subj = names.fact('owner')
+  const stored = await client.manager.direct.getMessage(names.shelf, { last_by_subj })
+  return stored?.string() ?? ''
+}
+
+/** A stored letter; its body is empty when only headers were asked for. */
+export function letterOf(names: QueueNames, stored: Stored): DeadLetter {
+  const wire = readWire(stored.headers)
+  const death = parsed(stored.headers?.get(DEATH))
+  const { idempotencyKey, orderingKey } = wire
+  return {
+    envelope: {
+      id: wire.id ?? '',
+      body: stored.data,
+      headers: wire.headers,
+      priority: 0,
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(orderingKey === undefined ? {} : { orderingKey }),
+    },
+    queue: names.queue,
+    owner: readString(death, 'owner') ?? '',
+    errorClass: errorClassOf(read(death, 'errorClass')),
+    reason: readString(death, 'reason') ?? '',
+    history: wire.history,
+    sentAt: wire.sentAt ?? stored.deadAt,
+    deadAt: stored.deadAt,
+  }
+}
+
+/** What the stream of dead letters holds of one. */
+export interface Stored {
+  readonly seq: number
+  readonly headers: StoredMsg['header'] | undefined
+  readonly data: Uint8Array
+  /** Epoch ms by the server. */
+  readonly deadAt: number
+}
+
+export async function storedLetter(
+  { client }: Store,
+  names: QueueNames,
+  id: string,
+): Promise<Stored | undefined> {
+  const stored = await client.manager.direct.getMessage(names.shelf, {
+    last_by_subj: names.dead(id),
+  })
+  if (stored === null) return undefined
+  const { seq, header, data, time } = stored
+  return { seq, headers: header, data, deadAt: time.getTime() }
+}

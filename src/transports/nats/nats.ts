@@ -1,0 +1,71 @@
+import { closedError } from '../../model/closed-error.ts'
+import { OptionsError } from '../../model/errors.ts'
+import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
+import { type Client, type NatsAddress, openClient } from './client.ts'
+import { watchConnection } from './connection.ts'
+import { type NatsSettings, type Resolved, resolve } from './options.ts'
+import { abilitiesOf, serverProblem } from './server.ts'
+import { openServerClock } from './server-clock.ts'
+import type { Store } from './store.ts'
+import { natsTraits } from './traits.ts'
+import { natsTransport } from './transport.ts'
+
+export type NatsOptions = NatsSettings & NatsAddress
+
+/**
+ * Queues in NATS JetStream, version 2.9 or newer; delays by the server from 2.12 on.
+ *
+ * @example
+ * const app = await createMillrace({ transport: nats({ servers: 'nats://localhost:4222' }), queues: [deliveries] })
+ * @throws MILLRACE_INVALID_OPTIONS
+ */
+export function nats(options: NatsOptions): Connector {
+  const resolved = resolve(options)
+  return { name: 'nats', connect: (context) => connect(resolved, context) }
+}
+
+async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
+  const { clock, signal } = context
+  const { timeoutMs, inboxPrefix } = options
+  signal.throwIfAborted()
+  const client = await openClient(options.address, { clock, signal, timeoutMs, inboxPrefix })
+  try {
+    const problem = serverProblem(client.nc)
+    if (problem !== undefined) throw new OptionsError('nats', [problem])
+    // Rejects at once where JetStream is switched off for the account.
+    await client.manager.getAccountInfo()
+    return open(client, options, context)
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+}
+
+function open(client: Client, options: Resolved, { clock, logger }: ConnectContext): Transport {
+  const { settings, prefix, queues, timeoutMs } = options
+  const server = abilitiesOf(client.nc)
+  const closing = new AbortController()
+  const connection = watchConnection(client.nc, logger)
+  const store: Store = {
+    client,
+    server,
+    traits: natsTraits(server, settings.replicas),
+    clock,
+    serverClock: openServerClock(client, clock),
+    logger,
+    prefix,
+    physical: queues,
+    timeoutMs,
+    settings,
+    closing: closing.signal,
+    onReconnect: connection.onReconnect,
+  }
+  return natsTransport({
+    store,
+    problems: connection.problems,
+    async end() {
+      closing.abort(closedError('the transport'))
+      await client.end()
+    },
+  })
+}

@@ -1,0 +1,169 @@
+import type { NatsConnection } from '@nats-io/transport-node'
+import { read } from '../../model/probe.ts'
+import { type Problems, problems, show } from '../../model/problems.ts'
+import type { NatsAddress } from './client.ts'
+import { NAME_MAX, type PhysicalNames } from './names.ts'
+import type { QueueSettings } from './store.ts'
+
+export interface NatsSettings {
+  /** What streams, consumers and subjects begin with; letters, digits, `-` and `_`. Default `millrace`. */
+  readonly prefix?: string
+  /** Existing names, per queue; those that are not said are made from `prefix` and the queue's name. */
+  readonly queues?: Readonly<Record<string, Partial<PhysicalNames>>>
+  /**
+   * `create` (default) makes the streams and consumers that are missing; `check` makes none; `none` does not even look. What
+   * is there is never changed, and the first two refuse what would lose messages, each difference by its name.
+   */
+  readonly topology?: 'create' | 'check' | 'none'
+  /** Copies of each stream in a cluster, 1 to 5. Default 1. */
+  readonly replicas?: number
+  /**
+   * How long the server waits for a sign of a worker before it hands the message to another one, in ms; 500 to 3,600,000.
+   * Default 30,000. Renewed three times within it, so leases may be longer.
+   */
+  readonly ackWaitMs?: number
+  /**
+   * How many messages of a queue may be handed out or wait after a release at the same time; 100 to 10,000,000. Default
+   * 100,000. When it is reached, the server hands out nothing new.
+   */
+  readonly maxUnacked?: number
+  /** How long the server knows an id that was sent, in ms; 1,000 to 86,400,000. Default 120,000, the server's own. */
+  readonly duplicateWindowMs?: number
+  /**
+   * The longest that a message may take from its sending to its end, retries included, in ms. Default 14 days. A stream whose
+   * `max_age` is shorter is refused.
+   */
+  readonly horizonMs?: number
+  /** How long one call may take, connecting included, in ms; 100 to 600,000. Default 10,000. */
+  readonly timeoutMs?: number
+  /** Where inboxes are made, for accounts that allow only some. Default: `client.inboxPrefix`, else `_INBOX`. */
+  readonly inboxPrefix?: string
+}
+
+export interface Resolved {
+  readonly address: NatsAddress
+  readonly prefix: string
+  readonly queues: Readonly<Record<string, Partial<PhysicalNames>>>
+  readonly settings: QueueSettings
+  readonly timeoutMs: number
+  readonly inboxPrefix: string | undefined
+}
+
+type NatsOptions = NatsSettings & NatsAddress
+
+const KNOWN = [
+  'servers',
+  'client',
+  'connection',
+  'prefix',
+  'queues',
+  'topology',
+  'replicas',
+  'ackWaitMs',
+  'maxUnacked',
+  'duplicateWindowMs',
+  'horizonMs',
+  'timeoutMs',
+  'inboxPrefix',
+]
+const DAY_MS = 24 * 3_600_000
+const TOPOLOGIES = ['create', 'check', 'none'] as const
+
+/** @throws MILLRACE_INVALID_OPTIONS with all that is wrong */
+export function resolve(options: NatsOptions): Resolved {
+  const found = problems('nats')
+  found.knownKeys(options, KNOWN)
+  const { prefix = 'millrace', queues = {}, inboxPrefix = options.client?.inboxPrefix } = options
+  const topology = TOPOLOGIES.find((one) => one === (options.topology ?? 'create'))
+  if (topology === undefined) {
+    found.add(`topology: expected create, check or none, got ${show(options.topology)}`)
+  }
+  if (typeof prefix !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(prefix)) {
+    found.add(`prefix: expected 1 to 64 letters, digits, - or _, got ${show(prefix)}`)
+  }
+  checkAddress(found, options)
+  checkQueues(found, queues)
+  const settings: QueueSettings = {
+    topology: topology ?? 'create',
+    replicas: found.number('replicas', options.replicas, { min: 1, max: 5, default: 1 }),
+    ackWaitMs: found.number('ackWaitMs', options.ackWaitMs, ACK_WAIT),
+    maxUnacked: found.number('maxUnacked', options.maxUnacked, MAX_UNACKED),
+    duplicateWindowMs: found.number('duplicateWindowMs', options.duplicateWindowMs, WINDOW),
+    horizonMs: found.number('horizonMs', options.horizonMs, HORIZON),
+  }
+  const timeoutMs = found.number('timeoutMs', options.timeoutMs, TIMEOUT)
+  found.throwIfAny()
+  return { address: options, prefix, queues, settings, timeoutMs, inboxPrefix }
+}
+
+const ACK_WAIT = { min: 500, max: 3_600_000, default: 30_000 } as const
+const MAX_UNACKED = { min: 100, max: 10_000_000, default: 100_000 } as const
+const WINDOW = { min: 1_000, max: DAY_MS, default: 120_000 } as const
+const HORIZON = { min: 1_000, max: 3_650 * DAY_MS, default: 14 * DAY_MS } as const
+const TIMEOUT = { min: 100, max: 600_000, integer: false, default: 10_000 } as const
+
+function checkAddress(found: Problems, options: NatsOptions): void {
+  const { servers, connection, client } = options
+  if ((servers === undefined) === (connection === undefined)) {
+    found.add(
+      'servers or connection: expected one of them, an address such as nats://host:4222 or a connection of @nats-io/transport-node',
+    )
+    return
+  }
+  if (connection !== undefined) {
+    if (!isConnection(connection)) {
+      found.add(
+        `connection: expected a connection of @nats-io/transport-node, got ${show(connection)}`,
+      )
+    }
+    if (client !== undefined)
+      found.add('client: only together with servers; a connection has its own')
+    return
+  }
+  const all: readonly unknown[] = Array.isArray(servers) ? servers : [servers]
+  if (all.length === 0) found.add('servers: expected at least one address, got an empty list')
+  for (const one of all) {
+    // The address itself is never shown, because it may hold a password.
+    if (typeof one !== 'string' || !/^((nats|tls):\/\/)?[^\s/]+\/?$/.test(one)) {
+      found.add(
+        `servers: expected addresses such as nats://host:4222, got ${typeof one === 'string' ? 'a text that is none' : show(one)}`,
+      )
+    }
+  }
+}
+
+function isConnection(value: unknown): value is NatsConnection {
+  return ['request', 'subscribe', 'publish', 'status', 'isClosed'].every(
+    (name) => typeof read(value, name) === 'function',
+  )
+}
+
+const PHYSICAL = ['stream', 'subject', 'consumer', 'shelf'] as const
+
+function checkQueues(found: Problems, queues: unknown): void {
+  if (typeof queues !== 'object' || queues === null) {
+    found.add(
+      `queues: expected { [queue]: { stream, subject, consumer, shelf } }, got ${show(queues)}`,
+    )
+    return
+  }
+  for (const [queue, names] of Object.entries(queues)) {
+    const within = `queues[${JSON.stringify(queue)}]`
+    found.knownKeys(names, PHYSICAL, within)
+    for (const name of PHYSICAL) {
+      const value = read(names, name)
+      if (value === undefined) continue
+      const pattern = name === 'subject' ? SUBJECT : NAME
+      if (typeof value !== 'string' || value.length > NAME_MAX || !pattern.test(value)) {
+        const wanted =
+          name === 'subject'
+            ? 'a subject without wildcards'
+            : 'a name without spaces, dots, slashes and wildcards'
+        found.add(`${within}.${name}: expected ${wanted}, got ${show(value)}`)
+      }
+    }
+  }
+}
+
+const NAME = /^[^\s.*>/\\]+$/
+const SUBJECT = /^[^\s.*>]+(\.[^\s.*>]+)*$/

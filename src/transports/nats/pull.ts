@@ -1,0 +1,112 @@
+import type { Msg } from '@nats-io/transport-node'
+import type { Ends } from '../../transport/ends.ts'
+import type { natsFault } from './faults.ts'
+import type { QueueNames } from './names.ts'
+import { nanos } from './nanos.ts'
+import type { Store } from './store.ts'
+
+/** One request for messages. */
+export interface PullRequest {
+  readonly names: QueueNames
+  readonly batch: number
+  /** How long it may wait for the first one; 0 asks once. */
+  readonly waitMs: number
+  readonly ends: Ends
+  /** What comes after the answer was given: the server had sent it before it heard that nobody waits. */
+  readonly late: (msg: Msg) => void
+}
+
+/** How long an answer may take beyond what the server was told to wait. */
+const GRACE_MS = 5_000
+
+/**
+ * `no_wait` together with `expires` is answered with all that is there, or with the first that comes. An inbox of its own
+ * for each request: when nobody listens to it any more the server drops the request instead of spending a message on it.
+ * @throws what the server says when the consumer is not there
+ */
+export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]> {
+  const { names, batch, waitMs, ends } = request
+  const { nc, inbox } = store.client
+  const subject = inbox()
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Msg[]>()
+  const messages: Msg[] = []
+  const abandoned: (() => void)[] = []
+  let over = false
+  const end = (answer: () => void, heard: boolean): void => {
+    if (over) return
+    over = true
+    for (const run of abandoned) run()
+    if (heard) subscription.unsubscribe()
+    // Listens until the server has taken note; what it sent before that is not lost.
+    else subscription.drain().catch(() => {})
+    answer()
+  }
+  const subscription = nc.subscribe(subject, {
+    callback(error, msg) {
+      if (error !== null) return end(() => reject(error), true)
+      const code = msg.headers?.code ?? 0
+      if (code === IDLE_HEARTBEAT) return
+      if (code > 0) return end(() => statusEnd(msg, messages, resolve, reject), true)
+      if (over) return request.late(msg)
+      messages.push(msg)
+      if (messages.length >= batch) end(() => resolve(messages), true)
+    },
+  })
+  const giveUp = (): void => end(() => resolve(messages), false)
+  const signal = ends.signal()
+  signal.addEventListener('abort', giveUp, { once: true })
+  abandoned.push(
+    () => signal.removeEventListener('abort', giveUp),
+    // The request died with the connection or with the server.
+    store.onReconnect(giveUp),
+    store.clock.after(waitMs + GRACE_MS, giveUp),
+  )
+  if (signal.aborted) giveUp()
+  else ask(store, names, subject, { batch, waitMs })
+  return promise
+}
+
+const IDLE_HEARTBEAT = 100
+
+function ask(
+  { client: { nc } }: Store,
+  { stream, consumer }: QueueNames,
+  reply: string,
+  { batch, waitMs }: Pick<PullRequest, 'batch' | 'waitMs'>,
+): void {
+  const wait = waitMs > 0 ? { expires: nanos(waitMs) } : {}
+  const request = JSON.stringify({ batch, no_wait: true, ...wait })
+  nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, { reply })
+}
+
+/** 404 and 408: nothing more. 503: nobody listens. 409: the consumer or its leader went, or too many wait. */
+function statusEnd(
+  msg: Msg,
+  messages: readonly Msg[],
+  resolve: (messages: readonly Msg[]) => void,
+  reject: (error: Error) => void,
+): void {
+  const code = msg.headers?.code ?? 0
+  const description = msg.headers?.description ?? ''
+  if (messages.length > 0 || code === 404 || code === 408) resolve(messages)
+  else reject(new PullError(code, description))
+}
+
+/** A status instead of messages. */
+export class PullError extends Error {
+  readonly status: number
+  constructor(status: number, description: string) {
+    super(`the server answered ${status} ${description} to a request for messages`)
+    this.name = 'PullError'
+    this.status = status
+  }
+}
+
+/** The consumer may be gone, or only its leader: the next request finds out. */
+export function isPullError(error: unknown): error is PullError {
+  return error instanceof PullError
+}
+
+export function pullFault(error: PullError): ReturnType<typeof natsFault> {
+  return { code: 'unavailable', retryable: true, outcome: 'notApplied', cause: error }
+}

@@ -1,0 +1,91 @@
+import { afterRedrive } from '../../model/history.ts'
+import type { AuditEntry, AuditNote } from '../../transport/transport.ts'
+import { answeredFault } from './faults.ts'
+import { historyText } from './history.ts'
+import { HISTORY_MAX, letterOf, type Stored, storedLetter } from './letter.ts'
+import type { QueueNames } from './names.ts'
+import { readAnswer, type Store } from './store.ts'
+import { HISTORY, SENT_AT, wireHeaders } from './wire.ts'
+
+export interface Act extends AuditNote {
+  readonly act: AuditEntry['act']
+}
+
+/** How many letters move side by side. */
+const AT_ONCE = 32
+
+/** Answers the ids that were there and that nobody else moved at the same time. */
+export async function moveAll(
+  store: Store,
+  names: QueueNames,
+  ids: readonly string[],
+  act: Act,
+): Promise<readonly string[]> {
+  const moved: string[] = []
+  const all = [...new Set(ids)]
+  for (let at = 0; at < all.length; at += AT_ONCE) {
+    const part = all.slice(at, at + AT_ONCE)
+    const outcomes = await Promise.all(part.map((id) => move(store, names, id, act)))
+    moved.push(...part.filter((_, index) => outcomes[index]))
+  }
+  return moved
+}
+
+/**
+ * Sent, written to the audit, then removed. When it is killed in between, the letter is still there and may be moved again:
+ * twice is possible, never is not. Within the duplicate window the server drops the second.
+ */
+async function move(store: Store, names: QueueNames, id: string, act: Act): Promise<boolean> {
+  const stored = await storedLetter(store, names, id)
+  if (stored === undefined) return false
+  if (act.act === 'redrive') await sendAgain(store, names, stored)
+  const { reason, actor } = act
+  const entry = JSON.stringify({ act: act.act, messageId: id, actor, reason })
+  await confirmed(store, names.audit(act.act, stored.seq), entry, {})
+  return await removed(store, names, stored.seq)
+}
+
+async function sendAgain(store: Store, names: QueueNames, stored: Stored): Promise<void> {
+  const { envelope, history, sentAt } = letterOf(names, stored)
+  await confirmed(store, names.subject, envelope.body, {
+    ...wireHeaders(names.queue, envelope),
+    [SENT_AT]: String(sentAt),
+    [HISTORY]: historyText(afterRedrive(history), HISTORY_MAX),
+    'Nats-Msg-Id': `${envelope.id} redriven ${stored.seq}`,
+  })
+}
+
+async function confirmed(
+  { client, timeoutMs }: Store,
+  subject: string,
+  body: Uint8Array | string,
+  fields: Readonly<Record<string, string>>,
+): Promise<void> {
+  const headers = client.headers(fields)
+  const { error } = readAnswer(
+    await client.nc.request(subject, body, { headers, timeout: timeoutMs }),
+  )
+  if (error === undefined) return
+  throw new Error(`${subject} took nothing: ${error.description ?? error.code}`, {
+    cause: answeredFault(error).cause,
+  })
+}
+
+/** False when somebody else removed it first. */
+async function removed({ client }: Store, { shelf }: QueueNames, seq: number): Promise<boolean> {
+  try {
+    return await client.manager.streams.deleteMessage(shelf, seq, false)
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
+  }
+}
+
+/** 10057: the server's words for a sequence that is not there (any more). */
+function isGone(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    (error.code === 10057 || error.code === 10043 || error.code === 10037)
+  )
+}

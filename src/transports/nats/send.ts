@@ -1,0 +1,129 @@
+import { closedError } from '../../model/closed-error.ts'
+import type { Sent } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
+import { ownFault } from '../../transport/own-errors.ts'
+import { refusalOf } from '../../transport/refusal.ts'
+import type { SendOptions } from '../../transport/transport.ts'
+import { answeredFault, isNoResponders, natsFault } from './faults.ts'
+import type { QueueNames } from './names.ts'
+import { needStream, queueNames, readAnswer, type Store } from './store.ts'
+import { HEADERS_MAX } from './traits.ts'
+import { SENT_AT, wireHeaders } from './wire.ts'
+
+/** Publishes side by side over one connection, which keeps their order; each is confirmed by itself. */
+export async function send(
+  store: Store,
+  queue: string,
+  batch: readonly Envelope[],
+  { signal, atomic = false }: SendOptions,
+): Promise<readonly Sent[]> {
+  signal.throwIfAborted()
+  if (store.closing.aborted) throw closedError('the transport')
+  if (atomic) return batch.map(() => refused('invalid'))
+  const names = queueNames(store, queue)
+  const timed = batch.some(isTimed)
+  const now = timed ? await store.serverClock.now(names) : 0
+  const all = Promise.all(batch.map((envelope) => sendOne(store, names, envelope, now)))
+  return await untilAborted(all, [signal, store.closing])
+}
+
+function isTimed({ delayMs = 0, readyAt }: Envelope): boolean {
+  return delayMs > 0 || readyAt !== undefined
+}
+
+async function sendOne(
+  store: Store,
+  names: QueueNames,
+  envelope: Envelope,
+  now: number,
+): Promise<Sent> {
+  const refusal = refusalOf(envelope, store.traits)
+  if (refusal !== undefined) return refusal
+  if (envelope.remember !== undefined && envelope.remember.length > 0) return refused('invalid')
+  const dueAt = envelope.readyAt ?? now + (envelope.delayMs ?? 0)
+  const scheduled = isTimed(envelope) && dueAt > now
+  const headers = {
+    ...wireHeaders(names.queue, envelope),
+    'Nats-Msg-Id': messageId(envelope),
+    ...(scheduled ? schedule(names, dueAt, now) : {}),
+  }
+  if (headersSize(headers) > HEADERS_MAX) return refused('tooLarge')
+  const subject = scheduled ? names.later(envelope.id) : names.subject
+  return await publish(store, names, { subject, body: envelope.body, headers, id: envelope.id })
+}
+
+/** The server keeps the message under a subject of its own and publishes it to `target` when it is due. */
+function schedule(names: QueueNames, dueAt: number, now: number): Record<string, string> {
+  return {
+    'Nats-Schedule': `@at ${new Date(Math.ceil(dueAt)).toISOString()}`,
+    'Nats-Schedule-Target': names.subject,
+    // The server stores it anew when it is due.
+    [SENT_AT]: String(Math.round(now)),
+  }
+}
+
+/** By which the server knows a message that it has stored; a copy is another message. */
+function messageId({ id, copy = 0 }: Envelope): string {
+  return copy === 0 ? id : `${id} copy ${copy}`
+}
+
+function headersSize(headers: Readonly<Record<string, string>>): number {
+  let bytes = STATUS_LINE
+  for (const [name, value] of Object.entries(headers)) {
+    bytes += name.length + Buffer.byteLength(value) + LINE_EXTRA
+  }
+  return bytes
+}
+
+const STATUS_LINE = 'NATS/1.0\r\n\r\n'.length
+const LINE_EXTRA = ': \r\n'.length
+
+export interface Publication {
+  readonly subject: string
+  readonly body: Uint8Array
+  readonly headers: Readonly<Record<string, string>>
+  readonly id: string
+}
+
+export async function publish(
+  store: Store,
+  names: QueueNames,
+  { subject, body, headers, id }: Publication,
+): Promise<Sent> {
+  const { nc, headers: make } = store.client
+  try {
+    const answer = readAnswer(
+      await nc.request(subject, body, { headers: make(headers), timeout: store.timeoutMs }),
+    )
+    if (answer.error !== undefined) return { ok: false, fault: answeredFault(answer.error) }
+    return answer.duplicate === true ? duplicateOf(id) : stored(id)
+  } catch (error) {
+    if (isNoResponders(error)) return await missing(store, names)
+    return { ok: false, fault: natsFault(error) }
+  }
+}
+
+/** Nobody took it: the queue is not there, or its stream has no leader just now. */
+async function missing(store: Store, names: QueueNames): Promise<Sent> {
+  try {
+    await needStream(store, names)
+    return refused('unavailable', { retryable: true })
+  } catch (error) {
+    return { ok: false, fault: ownFault(error) ?? natsFault(error) }
+  }
+}
+
+/** Rejects when one of the signals fires first; what was published then may be stored. */
+async function untilAborted<T>(work: Promise<T>, signals: readonly AbortSignal[]): Promise<T> {
+  const either = AbortSignal.any([...signals])
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(either.reason)
+  either.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    either.removeEventListener('abort', abort)
+    work.catch(() => {})
+  }
+}

@@ -1,0 +1,74 @@
+import type { Msg } from '@nats-io/transport-node'
+import type { Clock } from '../../model/clock.ts'
+import { closedError } from '../../model/closed-error.ts'
+import type { Logger } from '../../model/logger.ts'
+import { unknownQueueError } from '../../transport/own-errors.ts'
+import type { Traits } from '../../transport/traits.ts'
+import type { Client } from './client.ts'
+import { namesOf, type PhysicalNames, type QueueNames } from './names.ts'
+import type { ServerAbilities } from './server.ts'
+import type { ServerClock } from './server-clock.ts'
+
+/** What all parts of one connection share. */
+export interface Store {
+  readonly client: Client
+  readonly server: ServerAbilities
+  readonly traits: Traits
+  readonly clock: Clock
+  readonly serverClock: ServerClock
+  readonly logger: Logger
+  readonly prefix: string
+  readonly physical: Readonly<Record<string, Partial<PhysicalNames>>>
+  readonly timeoutMs: number
+  readonly settings: QueueSettings
+  /** Fires when the transport closes. */
+  readonly closing: AbortSignal
+  /** Calls back when the connection is there again; the result ends that. */
+  readonly onReconnect: (run: () => void) => () => void
+}
+
+/** What streams and consumers are made with. */
+export interface QueueSettings {
+  readonly topology: 'create' | 'check' | 'none'
+  readonly replicas: number
+  readonly ackWaitMs: number
+  readonly maxUnacked: number
+  readonly duplicateWindowMs: number
+  readonly horizonMs: number
+}
+
+export function queueNames(store: Store, queue: string): QueueNames {
+  return namesOf(queue, store.prefix, store.physical[queue])
+}
+
+/** An answer of JetStream as JSON: an acknowledged publish, or an error. */
+export interface Answer {
+  readonly seq?: number
+  readonly duplicate?: boolean
+  readonly error?: {
+    readonly code: number
+    readonly err_code?: number
+    readonly description?: string
+  }
+}
+
+/** What no responder means depends on whether the stream is there; this asks. @throws when it is not, or nobody says */
+export async function needStream(store: Store, names: QueueNames): Promise<void> {
+  try {
+    await store.client.manager.streams.info(names.stream)
+  } catch (error) {
+    if (error instanceof Error && error.name === 'StreamNotFoundError') {
+      throw unknownQueueError(names.queue)
+    }
+    throw error
+  }
+}
+
+export function needOpen(store: Store, queue: string): QueueNames {
+  if (store.closing.aborted) throw closedError('the transport')
+  return queueNames(store, queue)
+}
+
+export function readAnswer(msg: Msg): Answer {
+  return msg.json<Answer>()
+}

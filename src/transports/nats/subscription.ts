@@ -1,0 +1,169 @@
+import type { Msg } from '@nats-io/transport-node'
+import { pause } from '../../model/clock.ts'
+import { closedError } from '../../model/closed-error.ts'
+import type { Delivery } from '../../model/delivery.ts'
+import { type Ends, untilEnded } from '../../transport/ends.ts'
+import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
+import { readAttempts } from './attempts.ts'
+import { type Hand, openHand } from './hand.ts'
+import { type Held, handingOf, handOut, identityOf } from './held.ts'
+import type { QueueNames } from './names.ts'
+import { isPullError, pull } from './pull.ts'
+import { release, renewBatch, settleBatch } from './settle.ts'
+import type { Store } from './store.ts'
+import { makeConsumer, orMissing } from './topology.ts'
+import { RECEIVE_MAX } from './traits.ts'
+
+export interface SubscriptionParts {
+  readonly store: Store
+  readonly names: QueueNames
+  readonly leaseMs: number
+  /** As the consumer on the server has it. */
+  readonly ackWaitMs: number
+  readonly streamMadeAt: number
+  readonly onClose: () => void
+}
+
+/** How long a closing subscription waits for its releases; after that the ack wait runs out. */
+const CLOSE_TIMEOUT_MS = 2_000
+/** A request that waits is made anew this often: one that got lost costs no more. */
+const WAIT_MAX_MS = 10_000
+/** Between two requests that the server did not serve. */
+const RETRY_MS = 100
+
+/** Pulled, so `max` of `receive` alone bounds what is in flight; `maxInFlight` is for backends that push. */
+export function natsSubscription(parts: SubscriptionParts): Subscription {
+  const { store, names, ackWaitMs } = parts
+  const hand = openHand(store, ackWaitMs)
+  const closing = new AbortController()
+  // What came together with a suspect waits here, because a suspect comes alone.
+  const kept: Held[] = []
+  const settling = { store, names, hand, ackWaitMs }
+
+  return {
+    async receive(options) {
+      if (closing.signal.aborted) throw closedError('the subscription')
+      const signals = [options.signal, closing.signal, store.closing]
+      return await untilEnded(signals, (ends) => receiving({ ...parts, hand, kept, ends }, options))
+    },
+    settle: (batch) => settleBatch(settling, batch),
+    renew: (batch, leaseMs) => renewBatch(settling, batch, leaseMs),
+    resize() {},
+    async close() {
+      if (closing.signal.aborted) return
+      closing.abort()
+      parts.onClose()
+      await letGo(parts, hand)
+    },
+  }
+}
+
+interface Receiving extends SubscriptionParts {
+  readonly hand: Hand
+  readonly kept: Held[]
+  readonly ends: Ends
+}
+
+async function receiving(
+  parts: Receiving,
+  { max, waitMs }: ReceiveOptions,
+): Promise<readonly Delivery[]> {
+  const { store, ends } = parts
+  const endAt = store.clock.now() + waitMs
+  const batch = Math.min(RECEIVE_MAX, Math.max(1, max))
+  while (!ends.reached()) {
+    const before = next(parts, batch)
+    if (before.length > 0) return before
+    const leftMs = Math.max(0, endAt - store.clock.now())
+    const arrived = await arriving(parts, batch, Math.min(leftMs, WAIT_MAX_MS, parts.ackWaitMs / 2))
+    if (ends.reached()) await giveBack(parts, arrived)
+    else parts.hand.take(arrived)
+    if (ends.reached()) return []
+    parts.kept.push(...arrived)
+    const now = next(parts, batch)
+    if (now.length > 0) return now
+    if (store.clock.now() >= endAt) break
+  }
+  return []
+}
+
+/** Suspects come first and alone, the others together. */
+function next({ kept, hand }: Receiving, max: number): readonly Delivery[] {
+  const ours = kept.filter((held) => hand.find(held) !== undefined)
+  const suspect = ours.find((held) => held.alone)
+  const out = suspect ? [suspect] : ours.slice(0, max)
+  kept.splice(0, kept.length, ...ours.filter((held) => !out.includes(held)))
+  return out.map((held) => held.delivery)
+}
+
+async function arriving(parts: Receiving, batch: number, waitMs: number): Promise<readonly Held[]> {
+  const { store, names, ends } = parts
+  const askedAt = store.clock.now()
+  const late = (msg: Msg): void => void giveBackLate(parts, msg, askedAt)
+  try {
+    const messages = await pull(store, { names, batch, waitMs, ends, late })
+    return await Promise.all(messages.map((msg) => held(parts, msg, askedAt)))
+  } catch (error) {
+    if (!isPullError(error)) throw error
+    await stillThere(store, names)
+    await pause(store.clock, Math.min(RETRY_MS, waitMs), ends.signal())
+    return []
+  }
+}
+
+/** Why a request was not served: a consumer that was deleted is made anew. @throws when the stream is gone or nobody answers */
+async function stillThere(store: Store, names: QueueNames): Promise<void> {
+  const { manager } = store.client
+  if ((await orMissing(manager.consumers.info(names.stream, names.consumer))) !== undefined) return
+  await manager.streams.info(names.stream)
+  if (store.settings.topology === 'create') await makeConsumer(store, names)
+  else await manager.consumers.info(names.stream, names.consumer)
+}
+
+async function held(parts: SubscriptionParts, msg: Msg, askedAt: number): Promise<Held> {
+  const { store, names, ackWaitMs, leaseMs, streamMadeAt } = parts
+  const handing = handingOf(msg.reply)
+  if (handing === undefined || msg.reply === undefined) {
+    throw new Error(`a message of stream ${names.stream} came without the place for its ack`)
+  }
+  const id = identityOf({ msg, handing, streamMadeAt })
+  const again = handing.deliveries > 1
+  const written = again ? await readAttempts(store, names, { id, seq: handing.seq }) : undefined
+  const now = store.clock.now()
+  const { reply } = msg
+  return handOut({ msg, id, reply, handing, written, askedAt, now, ackWaitMs, leaseMs })
+}
+
+/** Nobody waits for it any more. */
+async function giveBackLate(parts: SubscriptionParts, msg: Msg, askedAt: number): Promise<void> {
+  try {
+    await giveBack(parts, [await held(parts, msg, askedAt)])
+  } catch {
+    // It comes back when the ack wait has run out.
+  }
+}
+
+async function giveBack(
+  { store, names }: Pick<SubscriptionParts, 'store' | 'names'>,
+  all: readonly Held[],
+): Promise<void> {
+  await Promise.all(
+    all.map((one) => release({ store, names }, one, { delayMs: 0, counted: false })),
+  )
+}
+
+async function letGo(parts: SubscriptionParts, hand: Hand): Promise<void> {
+  const { store } = parts
+  const all = hand.empty().filter((held) => !held.leaving)
+  for (const held of all) held.claim.lose()
+  if (all.length === 0 || store.client.nc.isClosed()) return
+  const late = pause(store.clock, CLOSE_TIMEOUT_MS).then(() => false)
+  const done = giveBack(parts, all).then(() => true)
+  const given = await Promise.race([done, late]).catch(() => false)
+  done.catch(() => {})
+  if (given) return
+  store.logger.warn(
+    'messages in hand could not be released; they come back when their ack wait runs out',
+    { messages: all.length },
+  )
+}

@@ -1,0 +1,38 @@
+import type { Traits } from '../../transport/traits.ts'
+import type { ServerAbilities } from './server.ts'
+
+const HOUR_MS = 3_600_000
+
+export const DELAY_MAX_MS: number = 366 * 24 * HOUR_MS
+export const LEASE_MAX_MS: number = 24 * HOUR_MS
+export const RECEIVE_MAX = 1_000
+/** The server takes headers up to 64 KiB, which count towards its largest payload. */
+export const HEADERS_MAX = 64 * 1024
+
+export function natsTraits(server: ServerAbilities, replicas: number): Traits {
+  return {
+    settles: 'each',
+    remembersIds: true,
+    claim: { kind: 'lease', maxMs: LEASE_MAX_MS },
+    release: 'delayed',
+    uncountedRelease: true,
+    counts: 'deliveries',
+    keepsHistory: true,
+    countsCrashes: true,
+    order: 'none',
+    delay: server.schedules ? { maxMs: DELAY_MAX_MS } : 'none',
+    dedupe: 'none',
+    deadLetters: 'native',
+    priorities: 1,
+    capacity: 'sampled',
+    atomicBatch: false,
+    clock: 'server',
+    durability: replicas > 1 ? 'replicated' : 'disk',
+    limits: {
+      bodyBytes: server.maxPayload - HEADERS_MAX,
+      sendBatch: 10_000,
+      receiveBatch: RECEIVE_MAX,
+      settleBatch: 10_000,
+    },
+  }
+}

@@ -1,0 +1,75 @@
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect as dial, type NatsConnection } from '@nats-io/transport-node'
+import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
+import { type NatsSettings, nats } from 'millrace/nats'
+import { systemClock } from '../../src/model/clock.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import type { Connector, Transport } from '../../src/transport/transport.ts'
+
+/** The address of the server that the rig started; undefined without one. */
+export const NATS_URL: string | undefined = process.env.MILLRACE_TEST_NATS_URL
+export const NO_NATS =
+  'no server: run node scripts/rig/main.ts run --only nats -- … or set MILLRACE_TEST_NATS_URL'
+
+let made = 0
+
+/** What nobody else's streams begin with. */
+export function freshPrefix(): string {
+  made += 1
+  return `t${process.pid}-${made}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`
+}
+
+export function connecting(connector: Connector): Promise<Transport> {
+  return connector.connect({
+    signal: new AbortController().signal,
+    clock: systemClock(),
+    random: Math.random,
+    logger: silentLogger,
+    migrate: 'auto',
+  })
+}
+
+/** Every connection is the test's own, so that it can vanish: closed under us, with messages in hand. */
+export async function natsHarness(servers: string, settings: NatsSettings = {}): Promise<Harness> {
+  const prefix = freshPrefix()
+  const connections = new Map<Transport, NatsConnection>()
+  const connect = async (): Promise<Transport> => {
+    const connection = await dial({ servers })
+    const transport = await connecting(nats({ connection, prefix, ackWaitMs: 1_000, ...settings }))
+    connections.set(transport, connection)
+    return transport
+  }
+  const first = await connect()
+  const version = connections.get(first)?.info?.version
+  let queues = 0
+  return {
+    name: `nats ${version}`,
+    connect,
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
+      queues += 1
+      const name = `queue ${queues}`
+      const { signal } = new AbortController()
+      await first.topology.ensure([{ name, owner, maxDepth }], signal)
+      return name
+    },
+    slow: 1,
+    leaseMs: 1_000,
+    async vanish(transport) {
+      await connections.get(transport)?.close()
+    },
+    async dispose() {
+      await first.close()
+      await removeStreams(servers, prefix)
+      await Promise.all([...connections.values()].map((connection) => connection.close()))
+    },
+  }
+}
+
+export async function removeStreams(servers: string, prefix: string): Promise<void> {
+  const connection = await dial({ servers })
+  const { streams } = await jetstreamManager(connection)
+  for await (const name of streams.names()) {
+    if (name.startsWith(`${prefix}-`)) await streams.delete(name)
+  }
+  await connection.close()
+}
