@@ -27,6 +27,11 @@ export interface Scope extends Timing {
     queue: string,
     options?: Partial<SubscribeOptions>,
   ): Promise<Subscription>
+  /**
+   * A consumer for what others gave back. Where a lane has one reader (claims by assignment), the test's consumers of the
+   * queue leave it first.
+   */
+  successor(transport: Transport, queue: string): Promise<Subscription>
   /** A subscription with the smallest lease, for tests that let it run out. */
   subscribeShortly(transport: Transport, queue: string): Promise<Subscription>
   /** Asks once, `waitMs: 0`. */
@@ -81,6 +86,7 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
   const near = await connect()
   const far = await connect()
   const time = timing(harness)
+  const opened = new Map<string, readonly Subscription[]>()
   const subscribe: Scope['subscribe'] = async (transport, queue, subscribeOptions) => {
     const subscription = await transport.subscribe(queue, {
       group: 'conformance',
@@ -89,7 +95,14 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
       ...subscribeOptions,
     })
     closers.push(() => subscription.close())
+    opened.set(queue, [...(opened.get(queue) ?? []), subscription])
     return subscription
+  }
+  const successor: Scope['successor'] = async (transport, queue) => {
+    if (near.traits.claim.kind === 'assignment') {
+      for (const before of opened.get(queue) ?? []) await before.close()
+    }
+    return subscribe(transport, queue)
   }
   return {
     ...options,
@@ -107,6 +120,7 @@ async function openScope(options: ScopeOptions, closers: (() => Promise<void>)[]
     send: sendAll,
     begin: () => begin(harness, closers),
     subscribe,
+    successor,
     subscribeShortly: (transport, queue) =>
       subscribe(transport, queue, { leaseMs: harness.leaseMs }),
   }

@@ -115,7 +115,7 @@ function newFailing(options: FaultyOptions, faults: WeakMap<object, Fault>): Fai
     throw error
   }
   const next = (call: FaultyCall): Mishap | undefined => {
-    const mishap = options.plan ? options.plan(call) : draw(options)
+    const mishap = options.plan ? options.plan(call) : drawMishap(options)
     if (mishap) options.onMishap?.(call, mishap)
     return mishap
   }
@@ -152,7 +152,11 @@ function nextAnswer<T>(answers: Iterator<T>): T | Failed {
   return done ? refusal : value
 }
 
-function draw({ random, rates = {} }: FaultyOptions): Mishap | undefined {
+/** One of them or none, as likely as `rates` say. */
+export function drawMishap({
+  random,
+  rates = {},
+}: Pick<FaultyOptions, 'random' | 'rates'>): Mishap | undefined {
   let left = random()
   for (const mishap of order) {
     left -= rates[mishap] ?? 0

@@ -32,6 +32,11 @@ export interface Claim {
   readonly ending: AbortSignal
   /** Fires when the delivery is no longer ours, whatever the cause. Lease stores fire it from `renew` and `close`. */
   readonly lost: AbortSignal
+  /**
+   * Of backends that commit positions, where all deliveries of a lane share one claim: the note that was committed with the
+   * lane's position when the claim began. Undefined when there was none.
+   */
+  readonly note?: string
 }
 
 /** The three ends of a delivery. */
@@ -40,6 +45,15 @@ export type Settlement = Acked | Released | Dead
 export interface Acked {
   readonly as: 'acked'
   readonly delivery: Delivery
+  /** For backends that commit positions: commit this for the delivery's lane, and not that all up to the delivery is done. */
+  readonly upTo?: LanePosition
+}
+
+export interface LanePosition {
+  /** The first one that is not done. */
+  readonly position: bigint
+  /** Kept beside it, at most 2,000 characters; the next holder of the lane finds it in its claim. Empty: nothing to keep. */
+  readonly note: string
 }
 
 export interface Released {

@@ -72,6 +72,8 @@ export interface Subscription {
   settle(batch: readonly Settlement[]): Promise<readonly Settled[]>
   /** Sets the leases of exactly these deliveries to `leaseMs` from now; a lost one also fires its `claim.lost`. */
   readonly renew?: (batch: readonly Delivery[], leaseMs: number) => Promise<readonly Settled[]>
+  /** Of backends that commit positions: hands out and fetches nothing of this lane until it goes on. Others are unaffected. */
+  readonly pauseLane?: (lane: string, paused: boolean) => void
   resize(maxInFlight: number): void
   /** Releases what is unsettled, uncounted, and fires `claim.lost` before others can receive it. Idempotent. */
   close(): Promise<void>
@@ -122,6 +124,7 @@ export interface Transaction {
 
 /** Numbers of one queue; undefined means that the backend cannot say, which is not zero. */
 export interface Gauge {
+  /** Ready ones; with those in flight where `inFlight` is undefined. */
   readonly depth: number | undefined
   readonly scheduled: number | undefined
   readonly inFlight: number | undefined

@@ -72,7 +72,7 @@ export const capacity: Family = {
     {
       title: 'A release is never refused, however full the queue is.',
       when: (subject) => subject.traits.release !== 'none',
-      async keep({ queue, near, far, message, send, subscribe, one, settle, traits }) {
+      async keep({ queue, near, far, message, send, subscribe, successor, one, settle, traits }) {
         const name = await queue({ maxDepth: 1 })
         const sent = message()
         await send(near, name, sent)
@@ -81,7 +81,7 @@ export const capacity: Family = {
         assertAllOk(
           await settle(subscription, released(delivery, { counted: traits.keepsHistory })),
         )
-        assert.equal((await one(await subscribe(far, name))).envelope.id, sent.id)
+        assert.equal((await one(await successor(far, name))).envelope.id, sent.id)
       },
     },
     {

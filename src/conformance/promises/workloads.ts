@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { faulty } from '../../layers/faulty.ts'
+import { drawMishap, faulty } from '../../layers/faulty.ts'
 import { systemClock } from '../../model/clock.ts'
 import type { Transport } from '../../transport/transport.ts'
 import type { Family } from '../promise.ts'
@@ -30,10 +30,17 @@ async function judged(scope: Scope, { vanishes, weaken }: Trouble): Promise<void
 const sound = (transport: Transport): Transport => transport
 
 function troubled(scope: Scope): (transport: Transport) => Transport {
+  const { random, traits } = scope
+  const rates = { rejected: 0.05, refused: 0.05, unanswered: 0.05, slow: 0.02 }
+  // An assignment has no lease that would bring back what the answer to a receive lost; such a receive answers from memory.
+  const isLeased = traits.claim.kind === 'lease'
   return faulty({
-    random: scope.random,
+    random,
     clock: scope.harness.time ?? systemClock(),
-    rates: { rejected: 0.05, refused: 0.05, unanswered: 0.05, slow: 0.02 },
+    plan: ({ act }) => {
+      const mishap = drawMishap({ random, rates })
+      return mishap === 'unanswered' && act === 'receive' && !isLeased ? 'rejected' : mishap
+    },
     slowMs: 20,
   })
 }

@@ -149,7 +149,8 @@ function choose(scope: Scope, delivery: Delivery): Settlement {
   const draw = scope.random()
   if (draw < 0.7 || scope.traits.release === 'none') return acked(delivery)
   const delayed = scope.traits.release === 'delayed' && draw > 0.9
-  const counted = draw > 0.8 || !scope.traits.uncountedRelease
+  const { keepsHistory, uncountedRelease } = scope.traits
+  const counted = keepsHistory && (draw > 0.8 || !uncountedRelease)
   return released(delivery, { counted, delayMs: delayed ? 40 : 0 })
 }
 

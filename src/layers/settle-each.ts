@@ -1,0 +1,83 @@
+import type { Acked, Delivery, Released, Settled, Settlement } from '../model/delivery.ts'
+import { settled } from '../model/delivery.ts'
+import { lost } from '../transport/outcomes.ts'
+import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
+import { givenBack } from './given-back.ts'
+import { laneAcks } from './lane-acks.ts'
+import { wakeable } from './wakeable.ts'
+
+/**
+ * Settles messages of a log one by one: each lane has a ledger, its unbroken prefix is committed, and what is done beyond it
+ * travels in the commit's note, so that the next holder leaves it out. A message that is stuck holds the position and nothing
+ * else. Given back at once means handed out again here: a lane has no other reader.
+ */
+export function settleEach(inner: Transport): Transport {
+  return {
+    ...inner,
+    traits: { ...inner.traits, settles: 'each', release: 'immediate', uncountedRelease: true },
+    subscribe: async (queue, options) => eachSubscription(await inner.subscribe(queue, options)),
+  }
+}
+
+const invalid: Settled = {
+  ok: false,
+  fault: { code: 'invalid', retryable: false, outcome: 'notApplied' },
+}
+
+function eachSubscription(inner: Subscription): Subscription {
+  const acks = laneAcks(inner.settle)
+  const back = givenBack()
+  const wake = wakeable()
+  const isInHand = (delivery: Delivery): boolean =>
+    acks.isOpen(delivery) && !back.has(delivery.claim, delivery.position ?? -1n)
+
+  const receive = async (options: ReceiveOptions): Promise<readonly Delivery[]> => {
+    const first = options.signal.aborted ? [] : back.take(options.max)
+    if (first.length > 0) return first
+    const came = await wake.during(options, (signal) => inner.receive({ ...options, signal }))
+    const fresh = came.filter(acks.isNew)
+    return fresh.length > 0 || options.signal.aborted ? fresh : back.take(options.max)
+  }
+
+  const giveBack = ({ delivery, ...release }: Released): Settled => {
+    if (release.delayMs > 0 || release.counted || release.attempt !== undefined) return invalid
+    if (delivery.claim.lost.aborted || !isInHand(delivery)) return lost
+    back.add(delivery)
+    wake.wake()
+    return settled
+  }
+
+  const settle = async (batch: readonly Settlement[]): Promise<readonly Settled[]> => {
+    const outcomes = new Map<Settlement, Settled>()
+    const accepted: Acked[] = []
+    const seen = new Set<string>()
+    for (const one of batch) {
+      const { lane, position } = one.delivery
+      const place = `${position} ${lane}`
+      if (one.as === 'released') outcomes.set(one, giveBack(one))
+      else if (one.as === 'dead') outcomes.set(one, invalid)
+      else if (!seen.has(place) && (isInHand(one.delivery) || acks.isUnconfirmed(one.delivery))) {
+        accepted.push(one)
+        seen.add(place)
+      }
+    }
+    const acked = await acks.ack(accepted)
+    for (const [i, one] of accepted.entries()) outcomes.set(one, acked[i] ?? lost)
+    return batch.map((one) => outcomes.get(one) ?? lost)
+  }
+
+  return {
+    ...inner,
+    receive,
+    settle,
+    pauseLane: (lane, paused) => {
+      back.pause(lane, paused)
+      inner.pauseLane?.(lane, paused)
+      if (!paused) wake.wake()
+    },
+    close: async () => {
+      await inner.close()
+      wake.wake()
+    },
+  }
+}

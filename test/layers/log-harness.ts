@@ -1,0 +1,40 @@
+import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
+import { type VirtualClock, virtualClock } from 'millrace/testing'
+import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
+import { memoryLog } from './memory-log.ts'
+
+export interface LogHarnessOptions {
+  readonly name: string
+  /** What stands on the log. */
+  readonly on: (log: Transport, time: VirtualClock) => Transport
+}
+
+/** Layers on a log in memory with one lane, as a subject of the kit. Every connection knows every queue, as in an app. */
+export function logHarness({ name, on }: LogHarnessOptions): Harness {
+  const time = virtualClock()
+  const log = memoryLog(time, 1)
+  const signal = new AbortController().signal
+  const open = new Set<Transport>()
+  const known: QueueSpec[] = []
+  return {
+    name,
+    time,
+    slow: 1,
+    leaseMs: 500,
+    async connect() {
+      const transport = on(log.connect(), time)
+      await transport.topology.ensure(known, signal)
+      open.add(transport)
+      return transport
+    },
+    async freshQueue({ owner = DEFAULT_OWNER } = {}) {
+      const queue = { name: `queue-${known.length + 1}`, owner, maxDepth: undefined }
+      known.push(queue)
+      await log.connect().topology.ensure([queue], signal)
+      await Promise.all([...open].map((transport) => transport.topology.ensure([queue], signal)))
+      return queue.name
+    },
+    vanish: (transport) => transport.close(),
+    async dispose() {},
+  }
+}
