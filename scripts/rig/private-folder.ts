@@ -63,8 +63,17 @@ function endIfOurs(pid: number, signal: NodeJS.Signals, folder: string): void {
     process.kill(pid, signal)
     // It may have been frozen.
     process.kill(pid, 'SIGCONT')
+    waitForEnd(pid)
   } catch {
     // It is gone already, which is what we want.
+  }
+}
+
+/** One that still writes would leave a folder behind that is half removed. A zombie has no command line any more. */
+function waitForEnd(pid: number): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  for (let n = 0; n < 100 && readFileSync(`/proc/${pid}/cmdline`).length > 0; n++) {
+    Atomics.wait(pause, 0, 0, 25)
   }
 }
 
