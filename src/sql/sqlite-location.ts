@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { OptionsError } from '../model/errors.ts'
+import { MillraceError, OptionsError } from '../model/errors.ts'
 import { type Problems, show } from '../model/problems.ts'
 import { eitherProblem } from './either.ts'
 import type { SqliteHandle } from './executor.ts'
@@ -39,6 +40,18 @@ export function checkSynchronous(synchronous: unknown, found: Problems): void {
   found.add(`synchronous: expected 'full' or 'normal', got ${show(synchronous)}`)
 }
 
+/** Whoever only looks must not leave an empty database behind, perhaps for a mistyped name. */
+export function refuseMissing(what: string, location: Place): void {
+  if (!('file' in location) || existsSync(location.file)) return
+  throw new MillraceError(
+    'MILLRACE_SCHEMA_OUTDATED',
+    `${what}: file "${location.file}" does not exist; check the name, or make it: run millrace migrate, or start with migrate: 'auto'`,
+  )
+}
+
+/** A location that was checked. */
+type Place = { readonly file: string } | { readonly db: SqliteHandle }
+
 /** A connection for our own statements. */
 export interface OwnConnection {
   readonly handle: SqliteHandle
@@ -51,7 +64,7 @@ export interface OwnConnection {
 /** Our own connection wherever there is a file: the user's handle may be in the middle of a transaction at any time. */
 export async function openLocation(
   what: string,
-  location: { readonly file: string } | { readonly db: SqliteHandle },
+  location: Place,
   context: OpenContext,
 ): Promise<OwnConnection> {
   if ('file' in location) {

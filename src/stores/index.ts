@@ -15,3 +15,8 @@ export type { Store, StoreConnector, StoreTraits } from '../store/store.ts'
 export type { RedrivenLetter, StoredShelf } from '../store/stored-shelf.ts'
 export type { SwappedStates, VersionedState } from '../store/swapped-states.ts'
 export { memoryStore } from './memory/memory-store.ts'
+export {
+  type SqliteStoreOptions,
+  type SqliteStoreSettings,
+  sqliteStore,
+} from './sqlite/sqlite-store.ts'

@@ -1,5 +1,6 @@
 import type { DeadLetter } from '../model/dead-letter.ts'
 import type { Envelope } from '../model/envelope.ts'
+import type { AttemptHistory } from '../model/history.ts'
 
 /** All of an envelope but id and body, as text that every database takes: JSON escapes NUL and half characters. */
 export function envelopeText(envelope: Envelope): string {
@@ -26,7 +27,11 @@ export function letterFrom(text: string): LetterRest {
   return { ...rest, history: wholeHistory(history) }
 }
 
+export function historyFrom(text: string): AttemptHistory {
+  return wholeHistory(JSON.parse(text))
+}
+
 /** JSON leaves `undefined` out; a history has the member all the same. */
-export function wholeHistory(history: DeadLetter['history']): DeadLetter['history'] {
+function wholeHistory(history: AttemptHistory): AttemptHistory {
   return { ...history, throttledSince: history.throttledSince }
 }

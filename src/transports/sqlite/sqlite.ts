@@ -1,8 +1,11 @@
-import { existsSync } from 'node:fs'
-import { MillraceError } from '../../model/errors.ts'
 import { problems } from '../../model/problems.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
-import { checkSynchronous, locationProblems, openLocation } from '../../sql/sqlite-location.ts'
+import {
+  checkSynchronous,
+  locationProblems,
+  openLocation,
+  refuseMissing,
+} from '../../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
 import type { Synchronous } from '../../sql/sqlite-open.ts'
 import { BUSY_TIMEOUT_MS } from '../../sql/sqlite-write.ts'
@@ -61,7 +64,7 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
   const { clock, signal, random, logger, migrate } = context
   const { pollMs, busyTimeoutMs, synchronous } = options
   signal.throwIfAborted()
-  if (migrate === 'check') refuseMissing(options)
+  if (migrate === 'check') refuseMissing('sqlite', options)
   const own = await openLocation('sqlite', options, { clock, signal, synchronous })
   const { handle, shared } = own
   try {
@@ -83,15 +86,6 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
     if (!shared) handle.close()
     throw error
   }
-}
-
-/** Whoever only looks must not leave an empty database behind, perhaps for a mistyped name. */
-function refuseMissing(options: Resolved): void {
-  if (!('file' in options) || existsSync(options.file)) return
-  throw new MillraceError(
-    'MILLRACE_SCHEMA_OUTDATED',
-    `sqlite: file "${options.file}" does not exist; check the name, or make it: run millrace migrate, or start with migrate: 'auto'`,
-  )
 }
 
 const KNOWN: readonly string[] = ['file', 'db', 'synchronous', 'pollMs', 'busyTimeoutMs']
