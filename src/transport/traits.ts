@@ -2,6 +2,11 @@
 export interface Traits {
   /** `upTo`: only a position can be committed. */
   readonly settles: 'each' | 'upTo'
+  /**
+   * An ack that was answered ok may be undone when its holder's connection dies right behind it: the message comes
+   * again, and is never lost. Absent: it stays acked.
+   */
+  readonly acksMayBeUndone?: true
   readonly claim:
     | { readonly kind: 'lease'; readonly maxMs: number }
     | { readonly kind: 'session' }
