@@ -24,7 +24,7 @@ export interface AmqpChannel {
     onMessage: (message: AmqpMessage | null) => void,
   ): Promise<{ readonly consumerTag: string }>
   cancel(consumerTag: string): Promise<unknown>
-  ack(message: AmqpMessage): void
+  ack(message: AmqpMessage, upTo: boolean): void
   [giveBack](message: AmqpMessage, upTo: boolean, again: boolean): void
   prefetch(count: number): Promise<unknown>
 }

@@ -23,7 +23,7 @@ export interface Consumer {
   park(): Promise<void>
   buffered(): number
   take(max: number): readonly Delivery[]
-  ack(held: Held): void
+  ack(batch: readonly Held[]): void
   release(held: Held): void
   /**
    * Resolves when the broker has taken all acks and releases so far: AMQP does not answer them, so we ask for
@@ -114,10 +114,7 @@ export function openConsumer(parts: ConsumerParts): Consumer {
       const reading = parts.reading()
       return taken.map((one) => deliveryOf(one, reading, parts.counts))
     },
-    ack(one) {
-      gone(one)
-      channel.ack(one.message)
-    },
+    ack: (batch) => ackAll(channel, held, batch),
     release,
     taken: questions.ask,
     lose() {
@@ -134,6 +131,19 @@ export function openConsumer(parts: ConsumerParts): Consumer {
     },
   }
   return consumer
+}
+
+/** One command for all from the oldest on, and one for each other: a quorum queue writes each into its log. */
+function ackAll(channel: AmqpChannel, held: Set<Held>, batch: readonly Held[]): void {
+  for (const one of batch) one.live = false
+  let front: Held | undefined
+  for (const one of held) {
+    if (one.live) break
+    front = one
+    held.delete(one)
+  }
+  if (front !== undefined) channel.ack(front.message, true)
+  for (const one of batch) if (held.delete(one)) channel.ack(one.message, false)
 }
 
 function deliveryOf(held: Held, reading: Reading, counts: boolean): Delivery {

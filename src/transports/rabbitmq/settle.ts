@@ -25,27 +25,34 @@ export async function settleBatch(
   attachment: Attachment,
   batch: readonly Settlement[],
 ): Promise<readonly Settled[]> {
-  const touched = new Set<Consumer>()
-  const written = batch.map((settlement): Settled | Consumer => {
+  const consumer = attachment.consumer()
+  const acks: Held[] = []
+  const releases: Held[] = []
+  const judged = batch.map((settlement): Settled | undefined => {
     const held = heldOf(settlement)
-    if (held === undefined || !held.live || held.consumer !== attachment.consumer()) return lost
+    if (held === undefined || !held.live || held.consumer !== consumer) return lost
     if (!isPossible(settlement)) return impossible
-    try {
-      if (settlement.as === 'acked') held.consumer.ack(held)
-      else held.consumer.release(held)
-    } catch (error) {
-      return inDoubt(error)
-    }
-    touched.add(held.consumer)
-    return held.consumer
+    held.live = false
+    const list = settlement.as === 'acked' ? acks : releases
+    list.push(held)
+    return undefined
   })
-  const taken = new Map<Consumer, Settled>()
-  for (const consumer of touched) taken.set(consumer, await takenBy(broker, consumer))
-  return written.map((one) => ('ok' in one ? one : (taken.get(one) ?? settled)))
+  if (consumer === undefined || acks.length + releases.length === 0) {
+    return judged.map((one) => one ?? lost)
+  }
+  const written = await write(broker, consumer, acks, releases)
+  return judged.map((one) => one ?? written)
 }
 
-async function takenBy(broker: Broker, consumer: Consumer): Promise<Settled> {
+async function write(
+  broker: Broker,
+  consumer: Consumer,
+  acks: readonly Held[],
+  releases: readonly Held[],
+): Promise<Settled> {
   try {
+    for (const held of releases) consumer.release(held)
+    if (acks.length > 0) consumer.ack(acks)
     await withinLimit(broker, 'settling', consumer.taken())
     return settled
   } catch (error) {

@@ -10,6 +10,8 @@ const BODY_MAX_BYTES = 16 * MIB
 export function rabbitTraits({ queueType, delays }: Resolved, server: Server): Traits {
   return {
     settles: 'each',
+    // AMQP does not answer acks: what we ask for behind them tells that the channel has taken them, no more.
+    acksMayBeUndone: true,
     claim: { kind: 'session' },
     release: 'immediate',
     uncountedRelease: true,
