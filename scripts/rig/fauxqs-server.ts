@@ -8,14 +8,13 @@ import { type SqsServer, sqsAnswers, sqsBackend } from './sqs-server.ts'
 
 export async function startFauxqs(): Promise<SqsServer> {
   const home = await npmPackage('fauxqs')
-  const module = join(home, 'dist', 'app.js')
   const manifest: { version: string } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const server = await startServer({
     name: `fauxqs on port ${port}`,
     file: process.execPath,
-    args: () => [join(import.meta.dirname, 'fauxqs-main.ts'), module, String(port)],
+    args: () => [join(import.meta.dirname, 'fauxqs-main.ts'), join(home, 'dist'), String(port)],
     answers: () => sqsAnswers(url),
   })
   return { ...server, url, port, version: manifest.version }
