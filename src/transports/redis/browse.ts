@@ -1,0 +1,48 @@
+import type { Browse, StoredMessage } from '../../transport/transport.ts'
+import { entryOf } from './entry.ts'
+import { scripts } from './script.ts'
+import { needQueue, run, type Store } from './store.ts'
+import type { Reply } from './wire.ts'
+
+export function browse(store: Store): Required<Browse> {
+  const { group } = store
+  return {
+    async gauge(name) {
+      const reply = await run(store, scripts.GAUGE, await needQueue(store, name), [group])
+      const [depth = 0, scheduled = 0, inFlight = 0, dead = 0, ageMs = 0, paused = 0] =
+        Array.isArray(reply) ? reply.map(Number) : []
+      return { depth, scheduled, inFlight, dead, ageMs, paused: paused === 1 }
+    },
+    async get(name, id) {
+      const queue = await needQueue(store, name)
+      return storedMessage(await run(store, scripts.GET, queue, [group, id], { bytes: true }))
+    },
+    async cancel(name, id) {
+      return (await run(store, scripts.CANCEL, await needQueue(store, name), [group, id])) === 1
+    },
+    async setPaused(name, paused) {
+      await run(store, scripts.SET_PAUSED, await needQueue(store, name), [paused ? '1' : '0'])
+      store.bell.ring(name)
+    },
+    async purge(name) {
+      const queue = await needQueue(store, name)
+      let removed = 0
+      for (;;) {
+        const step = Number(await run(store, scripts.PURGE, queue, [group]))
+        if (step === 0) return removed
+        removed += step
+      }
+    },
+  }
+}
+
+function storedMessage(reply: Reply): StoredMessage | undefined {
+  if (!Array.isArray(reply)) return undefined
+  const [state, readyAt, entryId, fields = []] = reply
+  const { envelope, sentAt, history } = entryOf(String(entryId), fields)
+  return { envelope, state: stateOf(String(state)), sentAt, readyAt: Number(readyAt), history }
+}
+
+function stateOf(text: string): StoredMessage['state'] {
+  return text === 'scheduled' || text === 'in flight' ? text : 'ready'
+}

@@ -1,0 +1,168 @@
+import type { DeadLetter } from '../../model/dead-letter.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import {
+  type AttemptHistory,
+  type AttemptRecord,
+  errorClassOf,
+  freshHistory,
+  saturated,
+} from '../../model/history.ts'
+import type { Reply } from './wire.ts'
+
+/** What an entry of the stream says, whoever wrote it. */
+export interface Entry {
+  readonly envelope: Envelope
+  readonly sentAt: number
+  /** Handings out before this one. */
+  readonly deliveries: number
+  readonly history: AttemptHistory
+}
+
+const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
+
+/** The fields of a message as it is sent: `id` first, then `body`, then what few messages have. */
+export function fieldsOf(envelope: Envelope): (string | Buffer)[] {
+  const { id, body, headers, idempotencyKey, orderingKey } = envelope
+  const fields: (string | Buffer)[] = ['id', id, 'body', bufferOf(body)]
+  for (const _ in headers) {
+    fields.push('headers', JSON.stringify(headers))
+    break
+  }
+  if (idempotencyKey !== undefined) fields.push('idempotencyKey', idempotencyKey)
+  if (orderingKey !== undefined) fields.push('orderingKey', orderingKey)
+  return fields
+}
+
+function bufferOf(body: Uint8Array): Buffer {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+}
+
+export interface State {
+  readonly sentAt: number
+  readonly deliveries: number
+  readonly history: AttemptHistory
+  readonly alone: boolean
+}
+
+/** What is kept beside a message once it was handed out. */
+export function stateFields({ sentAt, deliveries, history, alone }: State): readonly string[] {
+  const { counted, crashes, throttledSince, redrives, records } = history
+  const fields = ['at', whole(sentAt), 'deliveries', whole(deliveries)]
+  if (counted > 0) fields.push('counted', whole(counted))
+  if (crashes > 0) fields.push('crashes', whole(crashes))
+  if (throttledSince !== undefined && Number.isFinite(throttledSince)) {
+    fields.push('throttledSince', whole(throttledSince))
+  }
+  if (redrives > 0) fields.push('redrives', whole(redrives))
+  if (records.length > 0) fields.push('records', JSON.stringify(records))
+  if (alone) fields.push('alone', '1')
+  return fields
+}
+
+function whole(value: number): string {
+  return String(Math.round(saturated(value)))
+}
+
+/** An entry with nothing but id and body, as most are. */
+export function plainEntry(entryId: string, id: string, body: Buffer): Entry {
+  return {
+    envelope: { id, body, headers: noHeaders, priority: 0 },
+    sentAt: momentOf(entryId),
+    deliveries: 0,
+    history: freshHistory,
+  }
+}
+
+/** Any entry. One of another producer without `id` is named by its entry id; without `body` its fields are the body. */
+export function entryOf(entryId: string, reply: Reply): Entry {
+  const fields = namedFields(reply)
+  const text = (name: string): string | undefined => fields.get(name)?.toString()
+  const idempotencyKey = text('idempotencyKey')
+  const orderingKey = text('orderingKey')
+  const envelope: Envelope = {
+    id: text('id') ?? entryId,
+    body: fields.get('body') ?? foreignBody(fields),
+    headers: headersOf(text('headers')),
+    priority: 0,
+    ...(idempotencyKey === undefined ? undefined : { idempotencyKey }),
+    ...(orderingKey === undefined ? undefined : { orderingKey }),
+  }
+  return {
+    envelope,
+    sentAt: Number(text('at') ?? momentOf(entryId)),
+    deliveries: Number(text('deliveries') ?? 0),
+    history: historyOf(text),
+  }
+}
+
+function historyOf(text: (name: string) => string | undefined): AttemptHistory {
+  const count = (name: string): number => Number(text(name) ?? 0)
+  const throttledSince = text('throttledSince')
+  const records = text('records')
+  return {
+    counted: count('counted'),
+    crashes: count('crashes'),
+    throttledSince: throttledSince === undefined ? undefined : Number(throttledSince),
+    records: records === undefined ? [] : recordsOf(records),
+    redrives: count('redrives'),
+  }
+}
+
+function recordsOf(text: string): readonly AttemptRecord[] {
+  const parsed: unknown = parse(text)
+  return Array.isArray(parsed) ? parsed : []
+}
+
+function headersOf(text: string | undefined): Readonly<Record<string, string>> {
+  const parsed: unknown = text === undefined ? undefined : parse(text)
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return noHeaders
+  return Object.fromEntries(Object.entries(parsed).map(([name, value]) => [name, String(value)]))
+}
+
+/** Undefined for what is no JSON: another producer's mistake must not stop the queue. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function foreignBody(fields: ReadonlyMap<string, Buffer>): Buffer {
+  if (fields.has('id')) return Buffer.alloc(0)
+  const STATE_NAMES = new Set(['at', 'deliveries', 'counted', 'crashes', 'records', 'alone'])
+  const own = [...fields].filter(([name]) => !STATE_NAMES.has(name))
+  return Buffer.from(JSON.stringify(Object.fromEntries(own.map(([k, v]) => [k, v.toString()]))))
+}
+
+function namedFields(reply: Reply): ReadonlyMap<string, Buffer> {
+  const fields = new Map<string, Buffer>()
+  if (!Array.isArray(reply)) return fields
+  for (let at = 0; at + 1 < reply.length; at += 2) {
+    const value: Reply = reply[at + 1]
+    if (Buffer.isBuffer(value)) fields.set(String(reply[at]), value)
+  }
+  return fields
+}
+
+/** An entry id begins with the server's time. */
+export function momentOf(entryId: string): number {
+  return Number(entryId.slice(0, entryId.indexOf('-')))
+}
+
+/** A letter as the shelf keeps it: time of death, class, reason, owner, then the fields. */
+export function deadLetterOf(reply: Reply, queue: string): DeadLetter | undefined {
+  if (!Array.isArray(reply)) return undefined
+  const [deadAt, errorClass, reason, owner, ...fields] = reply
+  const { envelope, sentAt, history } = entryOf('0-0', fields)
+  return {
+    envelope,
+    queue,
+    owner: String(owner),
+    errorClass: errorClassOf(String(errorClass)),
+    reason: String(reason),
+    history,
+    sentAt,
+    deadAt: Number(deadAt),
+  }
+}

@@ -1,0 +1,67 @@
+import type { Fault, FaultCode } from '../../model/fault.ts'
+import { read } from '../../model/probe.ts'
+
+/** The connection failed a call, not the server. */
+export class RedisConnectionError extends Error {
+  readonly code = 'MILLRACE_BACKEND_FAULT'
+  readonly outcome: Fault['outcome']
+
+  constructor(message: string, outcome: Fault['outcome'], cause?: unknown) {
+    super(message, { cause })
+    this.outcome = outcome
+  }
+}
+
+interface Meaning {
+  readonly code: FaultCode
+  readonly retryable: boolean
+}
+
+const away: Meaning = { code: 'unavailable', retryable: true }
+const denied: Meaning = { code: 'denied', retryable: false }
+
+/** By the first word of an error that the server answers; none of them has let the command run. */
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  READONLY: away,
+  LOADING: away,
+  BUSY: away,
+  MASTERDOWN: away,
+  CLUSTERDOWN: away,
+  MOVED: away,
+  ASK: away,
+  TRYAGAIN: away,
+  MISCONF: away,
+  NOREPLICAS: away,
+  UNBLOCKED: away,
+  OOM: { code: 'full', retryable: true },
+  NOAUTH: denied,
+  WRONGPASS: denied,
+  NOPERM: denied,
+  WRONGTYPE: { code: 'invalid', retryable: false },
+  CROSSSLOT: { code: 'invalid', retryable: false },
+  NOGROUP: { code: 'notFound', retryable: true },
+}
+
+export function redisFault(error: unknown): Fault {
+  if (error instanceof RedisConnectionError) {
+    return { ...away, outcome: error.outcome, cause: error }
+  }
+  const word = wordOf(error)
+  const meaning = word === undefined ? undefined : MEANINGS[word]
+  if (meaning !== undefined) return { ...meaning, outcome: 'notApplied', cause: error }
+  return { code: 'unknown', retryable: false, outcome: 'unknown', cause: error }
+}
+
+/** The server's word for it; in a script Redis 6.2 puts its own words in front. */
+export function wordOf(error: unknown): string | undefined {
+  const message = read(error, 'message')
+  if (typeof message !== 'string') return undefined
+  return (
+    /@user_script: ?\d+: -?([A-Z]{3,}) /.exec(message)?.[1] ?? /^([A-Z]{2,})\b/.exec(message)?.[1]
+  )
+}
+
+/** Words of a server that answers, and only for now not with what was asked. */
+export function isReplyOfServer(error: unknown): boolean {
+  return wordOf(error) !== undefined
+}

@@ -1,0 +1,3 @@
+import '../../model/node-version.ts'
+
+export { type RedisAddress, type RedisOptions, type RedisSettings, redis } from './redis.ts'

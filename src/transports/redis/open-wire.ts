@@ -1,0 +1,94 @@
+import { MillraceError } from '../../model/errors.ts'
+import { redact } from '../../model/redact.ts'
+import { anyClient } from './client-shapes.ts'
+import { RedisConnectionError } from './fault.ts'
+import type { Resolved, Sentinels } from './options.ts'
+import type { Wire } from './wire.ts'
+import { manyWire } from './wire-many.ts'
+import { singleWire } from './wire-single.ts'
+
+const RECONNECT_MAX_MS = 2_000
+/** RESP2 is what every version speaks, and all that scripts answer. */
+const RESP = 2
+
+/** @throws MILLRACE_MISSING_CLIENT without @redis/client; RedisConnectionError when nobody answers */
+export async function openWire({ address, timeoutMs }: Resolved): Promise<Wire> {
+  if (address.client !== undefined) return givenWire(address.client)
+  const redis = await loadRedis()
+  let opened = false
+  // The first attempt says at once what is wrong; after that nothing ends the attempts but our close.
+  const reconnectStrategy = (retries: number): number | false =>
+    opened ? Math.min(50 * 2 ** Math.min(retries, 10), RECONNECT_MAX_MS) : false
+  const socket = { connectTimeout: timeoutMs, reconnectStrategy }
+  const node = { RESP, socket, disableOfflineQueue: true, name: 'millrace' } as const
+  const made =
+    address.url !== undefined
+      ? anyClient(redis.createClient({ ...node, url: address.url }))
+      : address.cluster !== undefined
+        ? anyClient(redis.createCluster({ ...clusterOptions(address.cluster), RESP }))
+        : anyClient(redis.createSentinel(sentinelOptions(address.sentinels, timeoutMs)))
+  if (made === undefined) throw new Error('the client of @redis/client has another shape')
+  const { client } = made
+  client.on('error', () => {})
+  try {
+    await client.connect()
+  } catch (error) {
+    const why = error instanceof Error ? redact(error.message || error.name) : String(error)
+    throw new RedisConnectionError(`cannot connect to Redis (${why})`, 'notApplied', error)
+  }
+  opened = true
+  return made.kind === 'single' ? singleWire(made.client, true) : manyWire(made, true)
+}
+
+function givenWire(value: unknown): Wire {
+  const given = anyClient(value)
+  if (given === undefined) throw new Error('expected a client of @redis/client')
+  if (!given.client.isOpen) {
+    throw new RedisConnectionError(
+      'the client that was given is not connected; call connect() on it first',
+      'notApplied',
+    )
+  }
+  return given.kind === 'single' ? singleWire(given.client, false) : manyWire(given, false)
+}
+
+function clusterOptions(urls: readonly string[]) {
+  const first = new URL(urls[0] ?? '')
+  // Nodes that are found later are reached as the first one is.
+  return {
+    rootNodes: urls.map((url) => ({ url })),
+    defaults: {
+      ...(first.username === '' ? {} : { username: decodeURIComponent(first.username) }),
+      ...(first.password === '' ? {} : { password: decodeURIComponent(first.password) }),
+      ...(first.protocol === 'rediss:' ? { socket: { tls: true as const } } : {}),
+    },
+  }
+}
+
+function sentinelOptions(sentinels: Sentinels, connectTimeout: number) {
+  const { name, nodes, username, password, tls } = sentinels
+  return {
+    name,
+    RESP,
+    sentinelRootNodes: nodes.map(({ host, port }) => ({ host, port })),
+    nodeClientOptions: {
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      socket: tls === true ? { connectTimeout, tls: true as const } : { connectTimeout },
+    },
+  } as const
+}
+
+type RedisModule = typeof import('@redis/client')
+
+async function loadRedis(): Promise<RedisModule> {
+  try {
+    return await import('@redis/client')
+  } catch (error) {
+    throw new MillraceError(
+      'MILLRACE_MISSING_CLIENT',
+      'redis needs the package @redis/client; run `npm install @redis/client`, or pass { client } with the one that you have',
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto'
+import * as adminScripts from './scripts/admin.ts'
+import * as claimScripts from './scripts/claim.ts'
+import * as sendScripts from './scripts/send.ts'
+import * as settleScripts from './scripts/settle.ts'
+
+export interface Script {
+  readonly source: string
+  /** How EVALSHA names it. */
+  readonly sha: string
+}
+
+type Name =
+  | keyof typeof adminScripts
+  | keyof typeof claimScripts
+  | keyof typeof sendScripts
+  | keyof typeof settleScripts
+
+const sources: Readonly<Record<Name, string>> = {
+  ...adminScripts,
+  ...claimScripts,
+  ...sendScripts,
+  ...settleScripts,
+}
+
+export const scripts: Readonly<Record<Name, Script>> = {
+  ...mapped(sources),
+}
+
+function mapped<Key extends string>(all: Readonly<Record<Key, string>>): Record<Key, Script> {
+  const made: Partial<Record<Key, Script>> = {}
+  for (const name in all) {
+    const source = all[name]
+    made[name] = { source, sha: createHash('sha1').update(source).digest('hex') }
+  }
+  return made as Record<Key, Script>
+}

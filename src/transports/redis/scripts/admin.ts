@@ -1,0 +1,185 @@
+import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
+
+/** ARGV: group, owner, capacity or nothing. */
+export const ENSURE: string = `${PRELUDE}
+call('HSET', meta, 'owner', ARGV[2], 'layout', '1')
+if ARGV[3] == '' then call('HDEL', meta, 'maxDepth') else call('HSET', meta, 'maxDepth', ARGV[3]) end
+for _, stream in ipairs({ ready, suspects }) do
+  local made = redis.pcall('XGROUP', 'CREATE', stream, ARGV[1], '0', 'MKSTREAM')
+  if type(made) == 'table' and made.err and not string.find(made.err, 'BUSYGROUP') then return made end
+end
+return 1
+`
+
+export const EXISTS: string = `${PRELUDE}
+return call('HEXISTS', meta, 'owner')
+`
+
+const LAST = `
+local function last_read(stream, group)
+  for _, info in ipairs(call('XINFO', 'GROUPS', stream)) do
+    local named = {}
+    for i = 1, #info, 2 do named[info[i]] = info[i + 1] end
+    if named.name == group then return named['last-delivered-id'] end
+  end
+  return '0-0'
+end
+`
+
+/** ARGV: group. Answers depth, scheduled, in flight, dead, age in ms, paused. What fell due counts as ready. */
+export const GAUGE: string = `${PRELUDE}${NOW}${LAST}
+local group, depth, flying, oldest = ARGV[1], 0, 0, now
+for _, stream in ipairs({ ready, suspects }) do
+  if call('EXISTS', stream) == 1 then
+    local pending = call('XPENDING', stream, group)[1]
+    flying = flying + pending
+    depth = depth + math.max(0, call('XLEN', stream) - pending)
+    local first = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 1)[1]
+    if first then oldest = math.min(oldest, tonumber(string.match(first[1], '^%d+'))) end
+  end
+end
+local due = call('ZCOUNT', scheduled, '-inf', whole(now))
+local first = call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')
+if due > 0 then oldest = math.min(oldest, tonumber(first[2])) end
+local waiting = call('ZCARD', scheduled) - due
+local paused = call('HEXISTS', meta, 'paused')
+return { depth + due, waiting, flying, call('ZCARD', dead), whole(now - oldest), paused }
+`
+
+const FIND = `
+local function find(id)
+  local ref = call('HGET', ids, id)
+  if not ref and string.find(id, '^%d+%-%d+$') then
+    local entry = call('XRANGE', ready, id, id)[1]
+    if entry and entry[2][1] ~= 'id' then ref = id end
+  end
+  if not ref or ref == 'z' then return ref end
+  if string.sub(ref, 1, 1) == 's' then return ref, suspects, string.sub(ref, 2) end
+  return ref, ready, ref
+end
+`
+
+/** ARGV: group, id. Answers nothing, or state, moment of readiness, entry id and fields. */
+export const GET: string = `${PRELUDE}${NOW}${FIND}
+local group, id = ARGV[1], ARGV[2]
+local ref, stream, entry_id = find(id)
+if not ref then return false end
+if ref == 'z' then
+  local packed, ready_at = call('HGET', parked, id), call('ZSCORE', scheduled, id)
+  if not packed or not ready_at then return false end
+  return { tonumber(ready_at) > now and 'scheduled' or 'ready', ready_at, '0-0', cmsgpack.unpack(packed) }
+end
+local entry = call('XRANGE', stream, entry_id, entry_id)[1]
+if not entry then return false end
+local held = #call('XPENDING', stream, group, entry_id, entry_id, 1) > 0
+return { held and 'in flight' or 'ready', string.match(entry_id, '^%d+'), entry_id, entry[2] }
+`
+
+/** ARGV: group, id. Answers 1 or 0. */
+export const CANCEL: string = `${PRELUDE}${FIND}
+local group, id = ARGV[1], ARGV[2]
+local ref, stream, entry_id = find(id)
+if not ref then return 0 end
+call('HDEL', ids, id)
+if ref == 'z' then
+  call('HDEL', parked, id)
+  return call('ZREM', scheduled, id)
+end
+call('XACK', stream, group, entry_id)
+return call('XDEL', stream, entry_id)
+`
+
+/** ARGV: 1 or 0. */
+export const SET_PAUSED: string = `${PRELUDE}${RING}
+if ARGV[1] == '1' then call('HSET', meta, 'paused', '1') else call('HDEL', meta, 'paused') end
+ring()
+return 1
+`
+
+/** ARGV: group. Removes a step of what waits and answers how much; 0 when nothing is left. */
+export const PURGE: string = `${PRELUDE}${LAST}
+local group = ARGV[1]
+local waiting = call('ZRANGE', scheduled, 0, 999)
+if #waiting > 0 then
+  call('ZREM', scheduled, unpack(waiting))
+  call('HDEL', parked, unpack(waiting))
+  call('HDEL', ids, unpack(waiting))
+  return #waiting
+end
+for _, stream in ipairs({ suspects, ready }) do
+  local entries = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 200)
+  for _, entry in ipairs(entries) do
+    call('XDEL', stream, entry[1])
+    if entry[2][1] == 'id' then call('HDEL', ids, entry[2][2]) end
+  end
+  if #entries > 0 then return #entries end
+end
+return 0
+`
+
+/** ARGV: class or nothing, the place that the page begins behind, how many. Answers the letters. */
+export const LIST_DEAD: string = `${PRELUDE}${NOW}${SHELVE}
+local index = dead
+if ARGV[1] ~= '' then index = KEYS[CLASSES[ARGV[1]]] end
+local out = {}
+for _, member in ipairs(call('ZREVRANGEBYLEX', index, ARGV[2], '-', 'LIMIT', 0, ARGV[3])) do
+  local packed = call('HGET', shelf, string.sub(member, 17))
+  if packed then out[#out + 1] = cmsgpack.unpack(packed) end
+end
+return out
+`
+
+/** ARGV: class or nothing, the place that ends the count. */
+export const COUNT_DEAD: string = `${PRELUDE}${NOW}${SHELVE}
+local index = dead
+if ARGV[1] ~= '' then index = KEYS[CLASSES[ARGV[1]]] end
+return call('ZLEXCOUNT', index, '-', ARGV[2])
+`
+
+/** ARGV: id. */
+export const GET_DEAD: string = `${PRELUDE}
+local packed = call('HGET', shelf, ARGV[1])
+return packed and cmsgpack.unpack(packed)
+`
+
+/** ARGV: act, actor, reason, then ids. Off the shelf, on record and, for a redrive, into the queue. Answers the ids. */
+export const TAKE_DEAD: string = `${PRELUDE}
+call('HDEL', meta, '')
+${NOW}${RING}${CLAIMS}${FIELDS}${ADD}${SHELVE}
+local act, moved = ARGV[1], {}
+local function redriven(letter, id)
+  local fields = { unpack(letter, 5) }
+  local out = restated(fields, id, 1, 0)
+  for _, name in ipairs({ 'at', 'records' }) do
+    local value = field(fields, name)
+    if value then
+      out[#out + 1] = name
+      out[#out + 1] = value
+    end
+  end
+  out[#out + 1] = 'redrives'
+  out[#out + 1] = whole(tonumber(field(fields, 'redrives') or '0') + 1)
+  return out
+end
+for i = 4, #ARGV do
+  local id = ARGV[i]
+  local packed = call('HGET', shelf, id)
+  if packed and not (act == 'redrive' and call('HEXISTS', ids, id) == 1) then
+    local letter = cmsgpack.unpack(packed)
+    local member = place(tonumber(letter[1]), id)
+    call('ZREM', dead, member)
+    call('ZREM', KEYS[CLASSES[letter[2]]], member)
+    call('HDEL', shelf, id)
+    if act == 'redrive' then add(id, redriven(letter, id), false) end
+    call('XADD', audit, 'MAXLEN', '~', 100000, '*', 'at', whole(now), 'act', act, 'id', id, 'actor', ARGV[2], 'reason', ARGV[3])
+    moved[#moved + 1] = id
+  end
+end
+if #moved > 0 then ring() end
+return moved
+`
+
+/** ARGV: how many. Newest first. */
+export const AUDIT: string = `${PRELUDE}
+return call('XREVRANGE', audit, '+', '-', 'COUNT', ARGV[1])
+`

@@ -1,0 +1,140 @@
+import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
+
+/**
+ * ARGV: group, name of the new claim, how many at most, lease in ms, 1 when the caller would wait. Answers first what it
+ * is: -1 no such queue; 1 leases ran out, reclaim first; 0 nothing, and the ms until something falls due (-1: never);
+ * 2 messages or 3 one suspect: fence and, for each message, entry id, id and body, or entry id, '' and all its fields.
+ *
+ * Delayed messages that fell due are moved first. A claim is a consumer of the group, one for each batch that is received
+ * together: its list of pending entries is the claim, and its lease is one member of \`claims\`, so that a message costs
+ * no write of ours when it is handed out.
+ */
+export const CLAIM: string = `${PRELUDE}
+local queue = call('HMGET', meta, 'owner', 'paused', 'fence')
+if not queue[1] then return { -1 } end
+${NOW}${RING}
+if #call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 1) > 0 then return { 1 } end
+local group, claim = ARGV[1], ARGV[2]
+
+local due = call('ZRANGEBYSCORE', scheduled, '-inf', whole(now), 'LIMIT', 0, 500)
+if #due > 0 then
+  ${FIELDS}${ADD}${SHELVE}
+  for _, id in ipairs(due) do
+    call('ZREM', scheduled, id)
+    local packed = call('HGET', parked, id)
+    call('HDEL', parked, id)
+    if packed then
+      local fields = cmsgpack.unpack(packed)
+      add(id, fields, field(fields, 'alone'))
+    else
+      call('HDEL', ids, id)
+      shelve(id, { 'id', id }, 'permanent', LOST)
+    end
+  end
+  ring()
+end
+
+local function nothing()
+  if ARGV[5] == '1' then call('HSET', meta, 'waiting', '1') end
+  if #due == 500 then return { 0, 0 } end
+  local next_at = math.huge
+  for _, key in ipairs({ scheduled, claims }) do
+    local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    if first[2] then next_at = math.min(next_at, tonumber(first[2])) end
+  end
+  if next_at == math.huge then return { 0, -1 } end
+  return { 0, math.max(0, math.ceil(next_at - now)) }
+end
+
+local function take(stream, name, count)
+  if call('EXISTS', stream) == 0 then call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM') end
+  local read = call('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
+  if read then return read[1][2] end
+  -- Some versions make the consumer although there is nothing for it.
+  call('XGROUP', 'DELCONSUMER', stream, group, name)
+end
+
+if queue[2] then return nothing() end
+local kind, entries = 3, nil
+if call('XLEN', suspects) > 0 then
+  claim = claim .. '!'
+  entries = take(suspects, claim, 1)
+end
+if not entries then
+  kind, claim = 2, ARGV[2]
+  entries = take(ready, claim, ARGV[3])
+end
+if not entries then return nothing() end
+
+-- Grows with each batch, also after a failover that lost the last ones.
+local fence = whole(math.max(tonumber(queue[3] or '0') + 1, clock[1] * 1000000 + clock[2]))
+call('HSET', meta, 'fence', fence)
+call('ZADD', claims, whole(now + ARGV[4]), claim)
+local out, n = { kind, fence }, 2
+for _, entry in ipairs(entries) do
+  local fields = entry[2]
+  out[n + 1] = entry[1]
+  if #fields == 4 and fields[1] == 'id' and fields[3] == 'body' then
+    out[n + 2] = fields[2]
+    out[n + 3] = fields[4]
+  else
+    -- Of another producer: its entry id is its id.
+    if fields[1] ~= 'id' then call('HSET', ids, entry[1], entry[1]) end
+    out[n + 2] = ''
+    out[n + 3] = fields
+  end
+  n = n + 3
+end
+return out
+`
+
+/** ARGV: group. Answers the server's time, then claim, entry id and fields (false: gone) of up to 100 of each expired claim. */
+export const EXPIRED: string = `${PRELUDE}${NOW}${CLAIMS}
+local out = { whole(now) }
+for _, claim in ipairs(call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 10)) do
+  local stream = stream_of(claim)
+  local held = call('XPENDING', stream, ARGV[1], '-', '+', 100, claim)
+  if #held == 0 then end_if_empty(claim, ARGV[1]) end
+  for _, one in ipairs(held) do
+    local entry = call('XRANGE', stream, one[1], one[1])[1]
+    out[#out + 1] = claim
+    out[#out + 1] = one[1]
+    out[#out + 1] = entry and entry[2] or false
+  end
+end
+return out
+`
+
+/**
+ * ARGV: group, then for each message claim, entry id, id, the number of its new state's fields and they. What was renewed
+ * or settled since it was looked at is left alone: an entry id stands for one handing out. Answers how many came back.
+ */
+export const RECLAIM: string = `${PRELUDE}
+-- Redis refuses the writes below when its memory is full, unless something was written before.
+call('HDEL', meta, '')
+${NOW}${RING}${CLAIMS}${FIELDS}${ADD}${SHELVE}
+local group, back, touched = ARGV[1], 0, {}
+local i = 2
+while i <= #ARGV do
+  local claim, entry_id, id = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local last = i + 3 + tonumber(ARGV[i + 3])
+  local until_at = call('ZSCORE', claims, claim)
+  local stream = stream_of(claim)
+  if until_at and tonumber(until_at) <= now and call('XACK', stream, group, entry_id) == 1 then
+    local entry = call('XRANGE', stream, entry_id, entry_id)[1]
+    call('XDEL', stream, entry_id)
+    if entry then
+      add(id, restated(entry[2], id, i + 4, last), true)
+    else
+      call('HDEL', ids, id)
+      shelve(id, restated({ 'id', id }, id, i + 4, last), 'permanent', LOST)
+    end
+    touched[claim] = true
+    back = back + 1
+  end
+  i = last + 1
+end
+for claim in pairs(touched) do end_if_empty(claim, group) end
+if back > 0 then ring() end
+return back
+`

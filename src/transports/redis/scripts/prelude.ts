@@ -1,0 +1,87 @@
+/** The keys of the queue; see `keys.ts`. Behind them stand the indexes of the dead letters, one per class. */
+export const PRELUDE = `
+local call = redis.call
+local meta, ready, suspects, claims, ids, scheduled, parked, shelf, dead, audit = unpack(KEYS, 1, 10)
+`
+
+/** The server's clock: epoch ms in `now`. */
+export const NOW = `
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local function whole(number) return string.format('%.0f', number) end
+`
+
+/** Wakes the receives that found nothing; costs one lookup while nobody waits. */
+export const RING = `
+local function ring()
+  if call('HDEL', meta, 'waiting') == 1 then
+    redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'news', '')
+  end
+end
+`
+
+/** Where a claim's messages are: those of suspects end with an exclamation mark. */
+export const CLAIMS = `
+local function stream_of(claim)
+  if string.sub(claim, -1) == '!' then return suspects end
+  return ready
+end
+local function end_if_empty(claim, group)
+  local stream = stream_of(claim)
+  if #call('XPENDING', stream, group, '-', '+', 1, claim) == 0 then
+    call('XGROUP', 'DELCONSUMER', stream, group, claim)
+    call('ZREM', claims, claim)
+  end
+end
+`
+
+/** Fields of an entry: what was sent stays, what is known of its attempts is replaced by ARGV[first..last]. */
+export const FIELDS = `
+local STATE = { at = 1, deliveries = 1, counted = 1, crashes = 1, throttledSince = 1, redrives = 1, records = 1, alone = 1 }
+local function restated(fields, id, first, last)
+  local out = {}
+  if fields[1] ~= 'id' then out = { 'id', id } end
+  for i = 1, #fields, 2 do
+    if not STATE[fields[i]] then
+      out[#out + 1] = fields[i]
+      out[#out + 1] = fields[i + 1]
+    end
+  end
+  for i = first, last do out[#out + 1] = ARGV[i] end
+  return out
+end
+local function field(fields, name)
+  for i = 1, #fields, 2 do
+    if fields[i] == name then return fields[i + 1] end
+  end
+end
+`
+
+/** A new entry of the stream that the message belongs to; `ids` says where it is. */
+export const ADD = `
+local function add(id, fields, alone)
+  local stream, mark = ready, ''
+  if alone then stream, mark = suspects, 's' end
+  call('HSET', ids, id, mark .. call('XADD', stream, '*', unpack(fields)))
+end
+local function park(id, fields, ready_at)
+  call('ZADD', scheduled, whole(ready_at), id)
+  call('HSET', parked, id, cmsgpack.pack(fields))
+  call('HSET', ids, id, 'z')
+end
+`
+
+/** Onto the shelf; its order is that of the members: by time of death, then by id. */
+export const SHELVE = `
+local CLASSES = { transient = 11, permanent = 12, throttled = 13, crashed = 14 }
+local function place(dead_at, id) return string.format('%015.0f:%s', dead_at, id) end
+local function shelve(id, fields, class, reason)
+  if call('HEXISTS', shelf, id) == 1 then return end
+  local letter = { whole(now), class, reason, call('HGET', meta, 'owner') or '' }
+  for i = 1, #fields do letter[i + 4] = fields[i] end
+  call('HSET', shelf, id, cmsgpack.pack(letter))
+  call('ZADD', dead, 0, place(now, id))
+  call('ZADD', KEYS[CLASSES[class]], 0, place(now, id))
+end
+local LOST = 'body lost: its entry was deleted or trimmed by somebody while a worker held it'
+`

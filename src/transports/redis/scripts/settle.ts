@@ -1,0 +1,181 @@
+import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
+
+/**
+ * ARGV: group; the number of ready entries, their entry ids, their ids; the same of suspects; the claims they are of.
+ * Answers 1 when all were ours, else for each entry 1 or 0.
+ *
+ * An entry is read once in its life: whatever gives a message back makes a new one. So an entry that is pending is the
+ * handing out that the caller means, and nothing else needs to be compared.
+ */
+export const ACK: string = `${PRELUDE}${CLAIMS}
+local group, out, all = ARGV[1], {}, true
+local function ack(stream, mark, first, count)
+  if count == 0 then return end
+  local last = first + count - 1
+  if call('XACK', stream, group, unpack(ARGV, first, last)) == count then
+    call('HDEL', ids, unpack(ARGV, last + 1, last + count))
+    for i = 1, count do out[#out + 1] = 1 end
+  else
+    all = false
+    for i = first, last do
+      local ours = call('HGET', ids, ARGV[i + count]) == mark .. ARGV[i]
+      if ours then call('HDEL', ids, ARGV[i + count]) end
+      out[#out + 1] = ours and 1 or 0
+    end
+  end
+  call('XDEL', stream, unpack(ARGV, first, last))
+end
+local count = tonumber(ARGV[2])
+ack(ready, '', 3, count)
+local at = 3 + 2 * count
+local alone = tonumber(ARGV[at])
+ack(suspects, 's', at + 1, alone)
+for i = at + 1 + 2 * alone, #ARGV do end_if_empty(ARGV[i], group) end
+if all then return 1 end
+return out
+`
+
+/**
+ * ARGV: group, then for each message claim, entry id, id, delay in ms, 1 for alone, the number of its new state's fields
+ * and they. Answers for each 1 or 0 (no longer ours).
+ */
+export const RELEASE: string = `${PRELUDE}${NOW}${RING}${CLAIMS}${FIELDS}${ADD}${SHELVE}
+local group, out, touched = ARGV[1], {}, {}
+local i = 2
+while i <= #ARGV do
+  local claim, entry_id, id = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local last = i + 5 + tonumber(ARGV[i + 5])
+  local stream = stream_of(claim)
+  touched[claim] = true
+  if call('XACK', stream, group, entry_id) == 1 then
+    local entry = call('XRANGE', stream, entry_id, entry_id)[1]
+    local fields = restated(entry and entry[2] or { 'id', id }, id, i + 6, last)
+    call('XDEL', stream, entry_id)
+    local delay = tonumber(ARGV[i + 3])
+    if not entry then
+      call('HDEL', ids, id)
+      shelve(id, fields, 'permanent', LOST)
+    elseif delay > 0 then
+      park(id, fields, now + delay)
+    else
+      add(id, fields, ARGV[i + 4] == '1')
+    end
+    out[#out + 1] = 1
+  else
+    out[#out + 1] = 0
+  end
+  i = last + 1
+end
+for claim in pairs(touched) do end_if_empty(claim, group) end
+ring()
+return out
+`
+
+/** ARGV: group, then for each message claim, entry id, id, class, reason, the number of its state's fields and they. */
+export const BURY: string = `${PRELUDE}${NOW}${CLAIMS}${FIELDS}${SHELVE}
+local group, out, touched = ARGV[1], {}, {}
+local i = 2
+while i <= #ARGV do
+  local claim, entry_id, id = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local last = i + 5 + tonumber(ARGV[i + 5])
+  local stream = stream_of(claim)
+  touched[claim] = true
+  if call('XACK', stream, group, entry_id) == 1 then
+    local entry = call('XRANGE', stream, entry_id, entry_id)[1]
+    local reason = ARGV[i + 4]
+    if not entry then reason = LOST .. '; ' .. reason end
+    call('XDEL', stream, entry_id)
+    call('HDEL', ids, id)
+    shelve(id, restated(entry and entry[2] or { 'id', id }, id, i + 6, last), ARGV[i + 3], reason)
+    out[#out + 1] = 1
+  else
+    out[#out + 1] = 0
+  end
+  i = last + 1
+end
+for claim in pairs(touched) do end_if_empty(claim, group) end
+return out
+`
+
+/**
+ * ARGV: group, lease in ms, a name for a new claim, then for each message claim and entry id. Answers for each 0 (no longer
+ * ours), 1, or 2 when it moved to the new claim, because others of its batch were not renewed.
+ */
+export const RENEW: string = `${PRELUDE}
+-- Redis refuses ZADD when its memory is full, unless something was written before.
+call('HDEL', meta, '')
+${NOW}${CLAIMS}
+local group, until_at, fresh = ARGV[1], whole(now + ARGV[2]), ARGV[3]
+local out, of = {}, {}
+for i = 4, #ARGV, 2 do
+  local claim = ARGV[i]
+  of[claim] = of[claim] or {}
+  table.insert(of[claim], i)
+  out[(i - 2) / 2] = 0
+end
+for claim, places in pairs(of) do
+  local stream = stream_of(claim)
+  local pending, count = {}, 0
+  for _, one in ipairs(call('XPENDING', stream, group, '-', '+', 1001, claim)) do
+    pending[one[1]] = true
+    count = count + 1
+  end
+  local held = {}
+  for _, i in ipairs(places) do
+    if pending[ARGV[i + 1]] then held[#held + 1] = i end
+  end
+  local answer, name = 1, claim
+  if #held > 0 and #held < count then
+    answer, name = 2, fresh
+    if stream == suspects then name = fresh .. '!' end
+    local moved = {}
+    for _, i in ipairs(held) do moved[#moved + 1] = ARGV[i + 1] end
+    moved[#moved + 1] = 'JUSTID'
+    call('XCLAIM', stream, group, name, 0, unpack(moved))
+  end
+  for _, i in ipairs(held) do out[(i - 2) / 2] = answer end
+  if #held > 0 then call('ZADD', claims, until_at, name) end
+end
+return out
+`
+
+/**
+ * ARGV: group, then claims of which the holder lets go: what is in them comes back as it was, uncounted. Also for a claim
+ * whose answer never arrived.
+ */
+export const LET_GO: string = `${PRELUDE}
+call('HDEL', meta, '')
+${NOW}${RING}${CLAIMS}${FIELDS}${ADD}${SHELVE}
+local group, back = ARGV[1], 0
+for i = 2, #ARGV do
+  local claim = ARGV[i]
+  local stream = stream_of(claim)
+  for _, one in ipairs(call('XPENDING', stream, group, '-', '+', 1000, claim)) do
+    local entry_id = one[1]
+    local entry = call('XRANGE', stream, entry_id, entry_id)[1]
+    -- Without an entry it is left for the reclaim, which knows what to do.
+    if entry then
+      call('XACK', stream, group, entry_id)
+      call('XDEL', stream, entry_id)
+      local fields = entry[2]
+      local id = fields[1] == 'id' and fields[2] or entry_id
+      local kept = restated(fields, id, 1, 0)
+      local deliveries = tonumber(field(fields, 'deliveries') or '0') + 1
+      for name in pairs(STATE) do
+        local value = field(fields, name)
+        if name == 'deliveries' then value = whole(deliveries) end
+        if name == 'at' then value = value or string.match(entry_id, '^%d+') end
+        if value then
+          kept[#kept + 1] = name
+          kept[#kept + 1] = value
+        end
+      end
+      add(id, kept, stream == suspects)
+      back = back + 1
+    end
+  end
+  end_if_empty(claim, group)
+end
+if back > 0 then ring() end
+return back
+`

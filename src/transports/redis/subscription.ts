@@ -1,0 +1,186 @@
+import { closedError } from '../../model/closed-error.ts'
+import type { Delivery } from '../../model/delivery.ts'
+import { type Ends, untilEnded } from '../../transport/ends.ts'
+import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
+import { type Entry, entryOf, plainEntry } from './entry.ts'
+import { redisFault } from './fault.ts'
+import { type Hand, openHand } from './hand.ts'
+import { type Held, handOut } from './held.ts'
+import type { QueueKeys } from './keys.ts'
+import { reclaim } from './reclaim.ts'
+import { scripts } from './script.ts'
+import { giveBack, renewBatch, settleBatch } from './settle.ts'
+import { pollEveryMs, run, type Store } from './store.ts'
+import { RECEIVE_MAX } from './traits.ts'
+import type { Reply } from './wire.ts'
+
+export interface SubscriptionParts {
+  readonly store: Store
+  readonly name: string
+  readonly queue: QueueKeys
+  readonly leaseMs: number
+  readonly onClose: () => void
+}
+
+/** How long a closing subscription waits for its release; after that its leases simply run out. */
+const CLOSE_TIMEOUT_MS = 2_000
+
+/** Pulled, so `max` of `receive` alone bounds what is in flight; `maxInFlight` is for backends that push. */
+export function redisSubscription(parts: SubscriptionParts): Subscription {
+  const { store, name, queue } = parts
+  const hand = openHand()
+  const doubtful = new Set<string>()
+  const closing = new AbortController()
+
+  return {
+    async receive(options) {
+      if (closing.signal.aborted) throw closedError('the subscription')
+      const signals = [options.signal, closing.signal, store.closing]
+      return await untilEnded(signals, (ends) =>
+        receiving({ ...parts, hand, doubtful, ends }, options),
+      )
+    },
+    async settle(batch) {
+      if (batch.length === 0) return []
+      const outcomes = await settleBatch(store, queue, hand, batch)
+      if (batch.some((settlement) => settlement.as === 'released')) store.bell.ring(name)
+      return outcomes
+    },
+    renew: async (batch, leaseMs) =>
+      batch.length === 0 ? [] : await renewBatch(store, queue, hand, batch, leaseMs),
+    resize() {},
+    async close() {
+      if (closing.signal.aborted) return
+      closing.abort()
+      parts.onClose()
+      await letGo(parts, hand, doubtful)
+    },
+  }
+}
+
+interface Receiving extends SubscriptionParts {
+  readonly hand: Hand
+  /** Claims whose answer never arrived: what they took would wait for its lease, and then count as a crash. */
+  readonly doubtful: Set<string>
+  readonly ends: Ends
+}
+
+async function receiving(parts: Receiving, options: ReceiveOptions): Promise<readonly Delivery[]> {
+  const { store, name, ends } = parts
+  const { clock, bell } = store
+  const endAt = clock.now() + options.waitMs
+  while (!ends.reached()) {
+    const since = bell.rings(name)
+    const leftMs = endAt - clock.now()
+    const max = Math.min(RECEIVE_MAX, Math.max(1, options.max))
+    const claimed = await claiming(parts, max, leftMs > 0)
+    if (claimed.deliveries.length > 0) return claimed.deliveries
+    if (leftMs <= 0 || ends.reached()) break
+    const ms = Math.min(leftMs, claimed.nextMs, pollEveryMs(store))
+    await bell.wait(name, since, Math.max(1, ms), ends.signal())
+  }
+  return []
+}
+
+interface Claimed {
+  readonly deliveries: readonly Delivery[]
+  /** Ms until something falls due. */
+  readonly nextMs: number
+}
+
+async function claiming(parts: Receiving, max: number, waits: boolean): Promise<Claimed> {
+  const { store, queue, leaseMs, hand, ends, doubtful } = parts
+  await letGoOfDoubtful(store, queue, doubtful)
+  for (;;) {
+    const claim = store.newClaim()
+    const expiresAt = store.clock.now() + leaseMs
+    const args = [store.group, claim, String(max), String(Math.ceil(leaseMs)), waits ? '1' : '0']
+    const reply = await asking(parts, claim, args)
+    const [kind, second] = Array.isArray(reply) ? reply : [0]
+    if (kind === 1) {
+      await reclaim(store, queue)
+      continue
+    }
+    if (kind === -1) {
+      store.queues.delete(parts.name)
+      return { deliveries: [], nextMs: Number.POSITIVE_INFINITY }
+    }
+    if ((kind !== 2 && kind !== 3) || !Array.isArray(reply)) {
+      const nextMs = Number(second)
+      return { deliveries: [], nextMs: nextMs < 0 ? Number.POSITIVE_INFINITY : nextMs }
+    }
+    const alone = kind === 3
+    const name = alone ? `${claim}!` : claim
+    const fence = BigInt(String(second))
+    const all = handedOut(reply, { claim: name, fence, alone, expiresAt })
+    if (ends.reached()) {
+      // Nobody waits for the answer any more; what arrived late goes back at once.
+      await giveBack(store, queue, all, { timeoutMs: CLOSE_TIMEOUT_MS })
+      return { deliveries: [], nextMs: 0 }
+    }
+    hand.take(all)
+    return { deliveries: all.map((held) => held.delivery), nextMs: 0 }
+  }
+}
+
+async function asking(
+  { store, queue, doubtful }: Receiving,
+  claim: string,
+  args: readonly string[],
+): Promise<Reply> {
+  try {
+    return await run(store, scripts.CLAIM, queue, args, { bytes: true })
+  } catch (error) {
+    if (redisFault(error).outcome === 'unknown') doubtful.add(claim).add(`${claim}!`)
+    throw error
+  }
+}
+
+async function letGoOfDoubtful(
+  store: Store,
+  queue: QueueKeys,
+  doubtful: Set<string>,
+): Promise<void> {
+  if (doubtful.size === 0) return
+  const claims = [...doubtful]
+  await run(store, scripts.LET_GO, queue, [store.group, ...claims])
+  for (const claim of claims) doubtful.delete(claim)
+}
+
+type Handed = Parameters<typeof handOut>[2]
+
+function handedOut(reply: readonly Reply[], handing: Handed): readonly Held[] {
+  const all: Held[] = []
+  for (let at = 2; at + 2 < reply.length; at += 3) {
+    const entryId = String(reply[at])
+    all.push(handOut(entryId, readEntry(entryId, reply[at + 1], reply[at + 2]), handing))
+  }
+  return all
+}
+
+function readEntry(entryId: string, id: Reply | undefined, rest: Reply | undefined): Entry {
+  if (Buffer.isBuffer(rest)) return plainEntry(entryId, String(id), rest)
+  return entryOf(entryId, rest ?? [])
+}
+
+async function letGo(
+  { store, name, queue }: SubscriptionParts,
+  hand: Hand,
+  doubtful: ReadonlySet<string>,
+): Promise<void> {
+  const all = hand.empty()
+  for (const held of all) held.lose()
+  const claims = new Set([...all.map((held) => held.claim), ...doubtful])
+  if (claims.size === 0) return
+  try {
+    await run(store, scripts.LET_GO, queue, [store.group, ...claims], {
+      timeoutMs: CLOSE_TIMEOUT_MS,
+    })
+    store.bell.ring(name)
+  } catch (error) {
+    store.logger.warn(
+      'messages in hand could not be released; they come back when their leases end',
+      { messages: all.length, error },
+    )
+  }
+}

@@ -1,0 +1,67 @@
+import { ownFault } from '../../transport/own-errors.ts'
+import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
+import type {
+  QueueSpec,
+  SubscribeOptions,
+  Subscription,
+  Transport,
+} from '../../transport/transport.ts'
+import { browse } from './browse.ts'
+import { redisFault } from './fault.ts'
+import { queueKeys } from './keys.ts'
+import { scripts } from './script.ts'
+import { send } from './send.ts'
+import { shelf } from './shelf.ts'
+import { needQueue, run, type Store } from './store.ts'
+import { redisSubscription } from './subscription.ts'
+
+export interface TransportParts {
+  readonly store: Store
+  readonly end: () => void
+}
+
+export function redisTransport({ store, end }: TransportParts): Transport {
+  const subscriptions = openSubscriptions()
+  let closed: Promise<void> | undefined
+  return {
+    name: 'redis',
+    traits: store.traits,
+    databaseId: undefined,
+    send: (queue, batch, options) => send(store, queue, batch, options),
+    subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
+    diagnose: (error) => ownFault(error) ?? redisFault(error),
+    close() {
+      closed ??= subscriptions.close().then(end)
+      return closed
+    },
+    topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
+    browse: browse(store),
+    shelf: shelf(store),
+  }
+}
+
+async function subscribe(
+  store: Store,
+  subscriptions: Subscriptions,
+  name: string,
+  { leaseMs }: SubscribeOptions,
+): Promise<Subscription> {
+  const queue = await needQueue(store, name)
+  await store.ear.listenTo(queue.news, () => store.bell.ring(name))
+  return subscriptions.open((onClose) =>
+    redisSubscription({ store, name, queue, leaseMs, onClose }),
+  )
+}
+
+async function ensure(
+  store: Store,
+  queues: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { name, owner, maxDepth } of queues) {
+    const keys = queueKeys(store.prefix, name)
+    const args = [store.group, owner, maxDepth === undefined ? '' : String(maxDepth)]
+    await run(store, scripts.ENSURE, keys, args, { signal })
+    store.queues.set(name, keys)
+  }
+}

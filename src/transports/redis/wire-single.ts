@@ -1,0 +1,82 @@
+import { type SingleClient, typed } from './client-shapes.ts'
+import { untilReady } from './until-ready.ts'
+import type { Wire } from './wire.ts'
+
+/**
+ * One server. Commands and the listening connection never share a socket. A client that was given is neither closed nor
+ * used for listening: that one is a duplicate of it, and ours.
+ *
+ * @param own whether the client was made by us
+ */
+export function singleWire(given: SingleClient, own: boolean): Wire {
+  let client = given
+  let ear: Promise<SingleClient> | undefined
+  let closed = false
+  const channels = new Map<string, () => void>()
+
+  const openEar = async (): Promise<SingleClient> => {
+    const made = client.duplicate()
+    made.on('error', () => {})
+    await made.connect()
+    for (const [channel, hear] of channels) await made.subscribe(channel, hear)
+    // After a reconnect the client listens again by itself; what was said meanwhile nobody has heard.
+    made.on('ready', () => {
+      for (const hear of channels.values()) hear()
+    })
+    if (closed) made.destroy()
+    return made
+  }
+  const dropEar = async (): Promise<void> => {
+    const old = ear
+    ear = undefined
+    destroy(await old?.catch(() => undefined))
+  }
+
+  return {
+    finds: false,
+    send: (_key, args, bytes) => client.sendCommand(args, typed(bytes)),
+    isReady: () => client.isReady,
+    ready: () => untilReady(client),
+    renew() {
+      if (!own || closed) return
+      const old = client
+      client = old.duplicate()
+      client.on('error', () => {})
+      client.connect().catch(() => {})
+      destroy(old)
+    },
+    async listen(channel, hear) {
+      const known = ear
+      channels.set(channel, hear)
+      ear ??= openEar()
+      try {
+        const listening = await ear
+        if (known !== undefined) await listening.subscribe(channel, hear)
+      } catch (error) {
+        channels.delete(channel)
+        if (known === undefined) ear = undefined
+        throw error
+      }
+    },
+    probeEar: async () => await (await ear)?.ping(),
+    async renewEar() {
+      await dropEar()
+      if (closed) return
+      ear = openEar()
+      await ear
+      for (const hear of channels.values()) hear()
+    },
+    close() {
+      closed = true
+      void dropEar()
+      if (own) destroy(client)
+    },
+  }
+}
+
+/** Throws for a client that is closed already. */
+function destroy(client: SingleClient | undefined): void {
+  try {
+    client?.destroy()
+  } catch {}
+}
