@@ -301,14 +301,17 @@ export interface CommandOptions {
   /** Time can be moved, so scheduled messages can fall due. */
   readonly movable: boolean
   readonly maxCommands: number
+  /** How many levels the transport has. */
+  readonly priorities: number
 }
 
 export function commands({
   movable,
   maxCommands,
+  priorities,
 }: CommandOptions): fc.Arbitrary<Iterable<Command>> {
   const at = fc.nat(30)
-  const priority = fc.integer({ min: 0, max: 9 })
+  const priority = fc.integer({ min: 0, max: priorities - 1 })
   // fast-check draws evenly, so what leads to interesting states stands here more than once.
   const kinds: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
     [4, fc.array(priority, { minLength: 1, maxLength: 4 }).map(send)],

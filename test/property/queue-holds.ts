@@ -23,36 +23,40 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
   const near = await harness.connect()
   const far = await harness.connect()
   const movable = harness.time !== undefined
+  const { priorities } = near.traits
   const { signal } = new AbortController()
   const idle = { group: 'sweeper', leaseMs: LEASE_MS, maxInFlight: 1 }
   const sweeper = await far.subscribe(await harness.freshQueue(), idle)
   try {
     await fc.assert(
-      fc.asyncProperty(commands({ movable, maxCommands }), async (chosen: Iterable<Command>) => {
-        const queue = await harness.freshQueue()
-        const subscribeOptions = { group: 'model', leaseMs: LEASE_MS, maxInFlight: 100 }
-        const subscription = await near.subscribe(queue, subscribeOptions)
-        const real: Real = {
-          near,
-          far,
-          queue,
-          subscription,
-          held: new Map(),
-          zombies: [],
-          leaseMs: harness.leaseMs,
-          passes: async (ms) => {
-            if (harness.time) return await harness.time.advance(ms)
-            await pause(systemClock(), ms + SWEEP_MS)
-            await sweeper.receive({ max: 1, waitMs: 0, signal })
-          },
-          signal,
-        }
-        try {
-          await fc.asyncModelRun(() => ({ model: newModel(), real }), chosen)
-        } finally {
-          await subscription.close()
-        }
-      }),
+      fc.asyncProperty(
+        commands({ movable, maxCommands, priorities }),
+        async (chosen: Iterable<Command>) => {
+          const queue = await harness.freshQueue()
+          const subscribeOptions = { group: 'model', leaseMs: LEASE_MS, maxInFlight: 100 }
+          const subscription = await near.subscribe(queue, subscribeOptions)
+          const real: Real = {
+            near,
+            far,
+            queue,
+            subscription,
+            held: new Map(),
+            zombies: [],
+            leaseMs: harness.leaseMs,
+            passes: async (ms) => {
+              if (harness.time) return await harness.time.advance(ms)
+              await pause(systemClock(), ms + SWEEP_MS)
+              await sweeper.receive({ max: 1, waitMs: 0, signal })
+            },
+            signal,
+          }
+          try {
+            await fc.asyncModelRun(() => ({ model: newModel(), real }), chosen)
+          } finally {
+            await subscription.close()
+          }
+        },
+      ),
       { endOnFailure: false, verbose: 1, ...options },
     )
   } finally {

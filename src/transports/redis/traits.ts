@@ -21,6 +21,7 @@ export function redisTraits(durable: boolean): Traits {
     order: 'none',
     delay: { maxMs: DELAY_MAX_MS },
     dedupe: { windowMs: 'any' },
+    remembersIds: true,
     deadLetters: 'native',
     priorities: 1,
     capacity: 'exact',
