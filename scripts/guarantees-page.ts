@@ -20,7 +20,7 @@ What no backend can promise: that a handler runs once. Messages are delivered at
 once when effect and record commit in one transaction, which is what \`ctx.tx\` joins (see [the glossary](glossary.md)).
 `
 
-const ORDER = ['memory', 'sqlite', 'postgres', 'pgbouncer']
+const ORDER = ['memory', 'sqlite', 'postgres', 'pgbouncer', 'redis', 'valkey']
 
 /**
  * By backend; within one as the first backend that makes the promise ran it, the simplest first. Test files, and promises

@@ -5,6 +5,7 @@ import { type PostgresServer, startPostgres } from '../../scripts/rig/postgres-s
 import type { Transport } from '../../src/transport/transport.ts'
 import { envelope, open, signal, until } from '../transports/postgres-bench.ts'
 import { NO_SERVER, nodePool, postgresServers } from '../transports/postgres-servers.ts'
+import { produce, work } from './load.ts'
 import { tcpProxy } from './tcp-proxy.ts'
 
 /** These break the server, so it is a private one. */
@@ -139,56 +140,4 @@ async function reopened(transport: Transport) {
       await sleep(100)
     }
   }
-}
-
-async function produce(
-  transport: Transport,
-  prefix: string,
-  confirmed: Set<string>,
-  stop: AbortSignal,
-): Promise<void> {
-  for (let n = 0; !stop.aborted && confirmed.size < 6_000; n++) {
-    const ids = [`${prefix}-${n}-a`, `${prefix}-${n}-b`]
-    // The same ids again until they are confirmed: what came through unnoticed is stored once.
-    while (!stop.aborted && !(await sendAll(transport, ids, confirmed))) await sleep(50)
-  }
-}
-
-async function sendAll(
-  transport: Transport,
-  ids: readonly string[],
-  confirmed: Set<string>,
-): Promise<boolean> {
-  try {
-    const batch = ids.map((id) => envelope(id))
-    for (const outcome of await transport.send('q', batch, { signal })) {
-      if (outcome.ok) confirmed.add(outcome.id)
-    }
-    return true
-  } catch {
-    return false
-  }
-}
-
-async function work(
-  transport: Transport,
-  done: Set<string>,
-  stop: AbortSignal,
-  enough: () => boolean = () => false,
-): Promise<void> {
-  const subscription = await transport.subscribe('q', {
-    group: 'g',
-    leaseMs: 2_000,
-    maxInFlight: 100,
-  })
-  while (!stop.aborted && !enough()) {
-    try {
-      const batch = await subscription.receive({ max: 50, waitMs: 200, signal: stop })
-      for (const { envelope: sent } of batch) done.add(sent.id)
-      await subscription.settle(batch.map((delivery) => ({ as: 'acked', delivery })))
-    } catch {
-      await sleep(50)
-    }
-  }
-  await subscription.close()
 }

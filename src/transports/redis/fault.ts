@@ -1,5 +1,6 @@
 import type { Fault, FaultCode } from '../../model/fault.ts'
 import { read } from '../../model/probe.ts'
+import { redact } from '../../model/redact.ts'
 
 /** The connection failed a call, not the server. */
 export class RedisConnectionError extends Error {
@@ -61,7 +62,20 @@ export function wordOf(error: unknown): string | undefined {
   )
 }
 
-/** Words of a server that answers, and only for now not with what was asked. */
-export function isReplyOfServer(error: unknown): boolean {
-  return wordOf(error) !== undefined
+/** Whether a server answered this; all else says that the connection failed. */
+export function isReply(error: unknown): boolean {
+  const word = wordOf(error)
+  return word !== undefined && (word in MEANINGS || word === 'ERR' || word === 'NOSCRIPT')
+}
+
+/** Errors of the client that it throws before anything was sent, by the names of their classes. */
+const NOT_SENT: readonly unknown[] = ['ClientOfflineError', 'ClientClosedError']
+
+/** A failed call as this transport throws it: what a server answered stays as it is. */
+export function callError(error: unknown, outcome: Fault['outcome']): unknown {
+  if (error instanceof RedisConnectionError || isReply(error)) return error
+  const why = error instanceof Error ? error.message || error.name : String(error)
+  const unsent = NOT_SENT.includes(read(read(error, 'constructor'), 'name'))
+  const message = `the connection to Redis failed (${redact(why)})`
+  return new RedisConnectionError(message, unsent ? 'notApplied' : outcome, error)
 }

@@ -5,7 +5,7 @@ import type { Bell } from '../../transport/bell.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { Ear } from './ear.ts'
-import { RedisConnectionError, wordOf } from './fault.ts'
+import { callError, RedisConnectionError, wordOf } from './fault.ts'
 import { type QueueKeys, queueKeys } from './keys.ts'
 import { type Script, scripts } from './script.ts'
 import type { Args, Reply, Wire } from './wire.ts'
@@ -101,7 +101,7 @@ function openLimit(clock: Clock, timeoutMs: number, signal: AbortSignal | undefi
           onTimeout()
           reject(new RedisConnectionError(`no answer within ${timeoutMs} ms`, outcome))
         }
-        work.then(resolve, (error: unknown) => reject(connectionError(error, outcome)))
+        work.then(resolve, (error: unknown) => reject(callError(error, outcome)))
       }),
     end() {
       give = undefined
@@ -109,13 +109,6 @@ function openLimit(clock: Clock, timeoutMs: number, signal: AbortSignal | undefi
       signal?.removeEventListener('abort', abort)
     },
   }
-}
-
-/** What a server answered stays as it is; all else says that the connection failed. */
-function connectionError(error: unknown, outcome: 'notApplied' | 'unknown'): unknown {
-  if (error instanceof RedisConnectionError || wordOf(error) !== undefined) return error
-  const why = error instanceof Error ? error.message : String(error)
-  return new RedisConnectionError(`the connection to Redis failed (${why})`, outcome, error)
 }
 
 /** A transport is asked only for queues that were ensured. */

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type RedisServer, startRedis } from '../../scripts/rig/redis-server.ts'
+import { envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
+import { NO_REDIS, redisServers } from '../transports/redis-servers.ts'
+import { until } from '../transports/until.ts'
+import { produce, work } from './load.ts'
+import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
+
+/** These break the server, so it is a private one. */
+const available = redisServers().some(({ name }) => name === 'redis 7')
+
+describe('a redis server that fails', { skip: available ? false : NO_REDIS }, () => {
+  let server: RedisServer
+  before(async () => {
+    server = await startRedis('redis 7')
+  })
+  after(() => server.stop())
+
+  for (const how of ['clean', 'crash'] as const) {
+    const title = `restarted (${how}) under load: what was confirmed is there, and work goes on by itself`
+    test(title, () => underLoad(server.url, () => server.restart(how)))
+  }
+  test('connections that are cut under load lose nothing', async () => {
+    const proxy = await tcpProxy(server.port)
+    await underLoad(throughProxy(proxy), async () => proxy.cut())
+    await proxy.close()
+  })
+  test('a frozen server does not hold a close for long', () => closeWhileFrozen(server))
+  test('a call to a frozen server ends at its limit, its outcome is unknown, and the same id is stored once', () =>
+    callWhileFrozen(server))
+  test('a claim whose answer was lost is given back uncounted, long before its lease ends', () =>
+    lostAnswer(server))
+  test('a listening connection that died without a word is replaced', () =>
+    listenInABlackHole(server))
+})
+
+function throughProxy(proxy: TcpProxy): string {
+  return `redis://127.0.0.1:${proxy.port}`
+}
+
+async function underLoad(url: string, disturb: () => Promise<void>): Promise<void> {
+  const bench = await open(url)
+  const { transport } = bench
+  const stop = new AbortController()
+  const confirmed = new Set<string>()
+  const done = new Set<string>()
+  const producers = [0, 1, 2].map((n) => produce(transport, `p${n}`, confirmed, stop.signal))
+  const workers = [0, 1].map(() => work(transport, done, stop.signal))
+  await until('200 messages', () => done.size > 200)
+  await disturb()
+  const seen = confirmed.size
+  await until('200 more', () => confirmed.size > seen + 200)
+  stop.abort()
+  await Promise.all([...producers, ...workers])
+  const everything = (): boolean => [...confirmed].every((id) => done.has(id))
+  await work(transport, done, AbortSignal.timeout(20_000), everything)
+  const missing = [...confirmed].filter((id) => !done.has(id))
+  assert.deepEqual(missing, [])
+  await bench.dispose()
+}
+
+async function closeWhileFrozen(server: RedisServer): Promise<void> {
+  const bench = await open(server.url)
+  const subscription = await subscribeTo(bench.transport, 5_000)
+  await bench.transport.send('q', [envelope('a')], { signal })
+  await subscription.receive({ max: 1, waitMs: 1_000, signal })
+  const waiting = subscription.receive({ max: 1, waitMs: 60_000, signal }).catch(() => [])
+  server.freeze()
+  try {
+    const sending = bench.transport.send('q', [envelope('b')], { signal })
+    const rejected = assert.rejects(sending)
+    const closed = bench.transport.close().then(() => 'closed')
+    assert.equal(await Promise.race([closed, sleep(8_000, 'still open', { ref: false })]), 'closed')
+    await rejected
+    assert.deepEqual(await waiting, [])
+  } finally {
+    server.thaw()
+  }
+  await bench.dispose()
+}
+
+async function callWhileFrozen(server: RedisServer): Promise<void> {
+  const bench = await open(server.url, { timeoutMs: 500 })
+  server.freeze()
+  const error = await bench.transport
+    .send('q', [envelope('a')], { signal })
+    .catch((cause: unknown) => cause)
+    .finally(() => server.thaw())
+  const fault = bench.transport.diagnose(error)
+  assert.equal(fault.code, 'unavailable')
+  assert.equal(fault.outcome, 'unknown')
+  await until('the send', async () => {
+    const [sent] = await bench.transport.send('q', [envelope('a')], { signal }).catch(() => [])
+    return sent?.ok === true
+  })
+  assert.equal((await bench.transport.browse?.gauge('q'))?.depth, 1)
+  await bench.dispose()
+}
+
+/** The answer goes into the hole while the server has handed the message out. */
+async function lostAnswer(server: RedisServer): Promise<void> {
+  const proxy = await tcpProxy(server.port)
+  const bench = await open(server.url)
+  const far = await bench.another({ url: throughProxy(proxy), timeoutMs: 500, listen: false })
+  const subscription = await subscribeTo(far, 3_600_000)
+  const waiting = subscription.receive({ max: 1, waitMs: 0, signal })
+  await waiting
+  await bench.transport.send('q', [envelope('a')], { signal })
+  proxy.block('down')
+  await assert.rejects(subscription.receive({ max: 1, waitMs: 0, signal }))
+  assert.equal((await bench.transport.browse?.gauge('q'))?.inFlight, 1)
+  await proxy.heal()
+  await until('the message again', async () => {
+    const [again] = await subscription.receive({ max: 1, waitMs: 100, signal }).catch(() => [])
+    if (again === undefined) return false
+    assert.equal(again.envelope.id, 'a')
+    assert.equal(again.deliveries, 2)
+    assert.deepEqual([again.alone, again.history.counted], [false, 0])
+    return true
+  })
+  await bench.dispose()
+  await proxy.close()
+}
+
+async function listenInABlackHole(server: RedisServer): Promise<void> {
+  const proxy = await tcpProxy(server.port)
+  const bench = await open(server.url)
+  const far = await bench.another({ url: throughProxy(proxy), timeoutMs: 1_000, pollMs: 60_000 })
+  const subscription = await subscribeTo(far)
+  await subscription.receive({ max: 1, waitMs: 0, signal })
+  proxy.blackHole()
+  await proxy.heal()
+  // Heartbeat every 10 s, 5 s for its answer: after that a new connection listens and hears at once again.
+  await until(
+    'news at once',
+    async () => {
+      const waiting = subscription.receive({ max: 10, waitMs: 900, signal }).catch(() => [])
+      await sleep(100)
+      const startedAt = performance.now()
+      const id = `m${startedAt}`
+      await bench.transport.send('q', [envelope(id)], { signal })
+      const got = await waiting
+      const tookMs = performance.now() - startedAt
+      await subscription.settle(got.map((delivery) => ({ as: 'acked', delivery })))
+      return got.some((delivery) => delivery.envelope.id === id) && tookMs < 300
+    },
+    40_000,
+  )
+  const channels = await bench.raw.sendCommand(['PUBSUB', 'NUMSUB', bench.key('news')])
+  assert.deepEqual(channels, [bench.key('news'), 1])
+  await bench.dispose()
+  await proxy.close()
+}
