@@ -136,6 +136,8 @@ async function listenInABlackHole(server: RedisServer): Promise<void> {
   await until(
     'news at once',
     async () => {
+      const left = await subscription.receive({ max: 10, waitMs: 0, signal }).catch(() => [])
+      await subscription.settle(left.map((delivery) => ({ as: 'acked', delivery })))
       const waiting = subscription.receive({ max: 10, waitMs: 900, signal }).catch(() => [])
       await sleep(100)
       const startedAt = performance.now()
