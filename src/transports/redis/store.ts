@@ -73,11 +73,11 @@ export async function call(
 ): Promise<Reply> {
   const { bytes = false, signal, timeoutMs = defaultMs } = options
   const limit = openLimit(clock, timeoutMs, signal)
+  const generation = wire.generation()
+  const giveUp = (): void => wire.renew(generation)
   try {
-    if (!wire.isReady()) {
-      await limit.race(wire.ready(), 'notApplied', () => {})
-    }
-    return await limit.race(wire.send(key, args, bytes), 'unknown', () => wire.renew())
+    if (!wire.isReady()) await limit.race(wire.ready(), 'notApplied', giveUp)
+    return await limit.race(wire.send(key, args, bytes), 'unknown', giveUp)
   } finally {
     limit.end()
   }

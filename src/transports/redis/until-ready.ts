@@ -30,6 +30,13 @@ export function untilReady(client: Heard): Promise<void> {
           reject(error)
         },
       ],
+      [
+        'end',
+        () => {
+          end()
+          reject(new Error('the client was closed'))
+        },
+      ],
     ]
     for (const [event, hear] of heard) client.on(event, hear)
   })

@@ -20,6 +20,7 @@ export function manyWire(servers: ManyServers, own: boolean): Wire {
     // A cluster that loses a node is not ready as a whole, and its other queues work.
     isReady: () => client.isOpen,
     ready: () => untilReady(client),
+    generation: () => 0,
     renew() {},
     listen: (channel, hear) => client.subscribe(channel, hear),
     probeEar: () => Promise.resolve(),

@@ -11,6 +11,7 @@ import type { Wire } from './wire.ts'
 export function singleWire(given: SingleClient, own: boolean): Wire {
   let client = given
   let ear: Promise<SingleClient> | undefined
+  let generation = 0
   let closed = false
   const channels = new Map<string, () => void>()
 
@@ -37,8 +38,10 @@ export function singleWire(given: SingleClient, own: boolean): Wire {
     send: (_key, args, bytes) => client.sendCommand(args, typed(bytes)),
     isReady: () => client.isReady,
     ready: () => untilReady(client),
-    renew() {
-      if (!own || closed) return
+    generation: () => generation,
+    renew(of) {
+      if (!own || closed || of !== generation) return
+      generation += 1
       const old = client
       client = old.duplicate()
       client.on('error', () => {})

@@ -13,8 +13,13 @@ export interface Wire {
   isReady(): boolean
   /** Resolves when commands can be sent; rejects when an attempt to connect has failed. */
   ready(): Promise<void>
-  /** Gives a connection up that no longer answers and opens another; nothing for a client that was given. */
-  renew(): void
+  /** Which connection it is on now; see `renew`. */
+  generation(): number
+  /**
+   * Gives up the connection of this generation, which no longer answers, and opens another. Nothing when that has
+   * happened already (many calls wait on one), and for a client that was given.
+   */
+  renew(generation: number): void
   /** Calls `hear` for each message of the channel, and after each reconnect. */
   listen(channel: string, hear: () => void): Promise<void>
   /** Asks the listening connection for a sign of life. */
