@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Delivery, Sent, Settled, Settlement } from '../model/delivery.ts'
 import type { FaultCode } from '../model/fault.ts'
 import type { AttemptRecord, ErrorClass } from '../model/history.ts'
+import type { Traits } from '../transport/traits.ts'
 import type { Browse, Gauge } from '../transport/transport.ts'
 import type { Subject } from './promise.ts'
 
@@ -68,6 +69,13 @@ export function codeOf(outcome: Sent | Settled): 'ok' | 'duplicate' | FaultCode 
 
 export function idsOf(deliveries: readonly Delivery[]): readonly string[] {
   return deliveries.map((delivery) => delivery.envelope.id)
+}
+
+const HOUR_MS = 3_600_000
+
+/** A delay that outlasts any test, as long as the transport takes one: an hour at most. */
+export function longDelayMs({ delay }: Traits): number {
+  return delay === 'none' ? 0 : Math.min(HOUR_MS, delay.maxMs)
 }
 
 /** The member that `when` looked for; a transport that has it on one connection has it on all. */

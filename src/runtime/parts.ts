@@ -87,7 +87,7 @@ async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
 function specOf(queue: AnyQueue): QueueSpec {
   const { name, owner, capacity, retry } = queue
   const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
-  return { name, owner, maxDepth, attempts: retry.attempts }
+  return { name, owner, maxDepth, attempts: retry.attempts, horizonMs: horizonMsOf(queue) }
 }
 
 /**
@@ -95,11 +95,10 @@ function specOf(queue: AnyQueue): QueueSpec {
  * throttling, and the time in which dead letters are redriven.
  */
 function neededInboxTtlMs(resolved: ResolvedOptions): number {
-  const horizons = resolved.queues.map(
-    (queue) =>
-      retryHorizonMs(queue.retry) +
-      queue.retry.attempts * (queue.handlerTimeoutMs + GRACE_MS) +
-      DAY_MS,
-  )
-  return Math.max(...horizons) + resolved.redriveWindowMs
+  return Math.max(...resolved.queues.map(horizonMsOf)) + resolved.redriveWindowMs
+}
+
+/** The longest that a message lives before it is done or dead, once it is ready: every retry and every run at its longest, a day of throttling. */
+function horizonMsOf({ retry, handlerTimeoutMs }: AnyQueue): number {
+  return retryHorizonMs(retry) + retry.attempts * (handlerTimeoutMs + GRACE_MS) + DAY_MS
 }

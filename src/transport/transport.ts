@@ -101,6 +101,8 @@ export interface QueueSpec {
   readonly maxDepth: number | undefined
   /** Of the retry policy: a limit of the broker's own below it is refused. */
   readonly attempts?: number
+  /** How long retries may take, from ready to done or dead, in ms: a retention of the broker's below it is refused. */
+  readonly horizonMs?: number
 }
 
 export interface Topology {

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import type { Transport } from '../../transport/transport.ts'
-import { acked, assertAllOk, assertGauge, assertLost, canBrowse, idsOf, present } from '../acts.ts'
+import {
+  acked,
+  assertAllOk,
+  assertGauge,
+  assertLost,
+  canBrowse,
+  idsOf,
+  longDelayMs,
+  present,
+} from '../acts.ts'
 import type { Family } from '../promise.ts'
 import { kill } from './dead.ts'
 
@@ -29,7 +38,7 @@ export const browse: Family = {
         await take(await subscribe(near, name, { leaseMs: 60_000, maxInFlight: 2 }), 2)
         await send(near, name, message(), message(), message())
         const scheduled = traits.delay === 'none' ? 0 : 1
-        if (scheduled > 0) await send(near, name, message({ delayMs: HOUR_MS }))
+        if (scheduled > 0) await send(near, name, message({ delayMs: longDelayMs(traits) }))
         const gauge = await present(far.browse).gauge(name)
         const dead = near.shelf ? 1 : 0
         // One that cannot tell what is in flight may count it as waiting (a log), or not at all.
@@ -46,7 +55,8 @@ export const browse: Family = {
         // A backend that cannot say is not asked.
         if ((await ageOf(far, name)) === undefined) return
         assert.equal(await gauge(), 0)
-        if (traits.delay !== 'none') await send(near, name, message({ delayMs: HOUR_MS }))
+        if (traits.delay !== 'none')
+          await send(near, name, message({ delayMs: longDelayMs(traits) }))
         assert.equal(await gauge(), 0)
         await send(near, name, message())
         await passes(300)

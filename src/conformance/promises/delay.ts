@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { assertGauge, canBrowse, idsOf, present } from '../acts.ts'
+import { assertGauge, canBrowse, idsOf, longDelayMs, present } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 
 const delays = ({ traits }: Subject): boolean => traits.delay !== 'none'
@@ -90,9 +90,9 @@ export const delay: Family = {
     {
       title: 'A message that is due later does not hold up one that is due now.',
       when: delays,
-      async keep({ queue, near, far, message, send, subscribe, one }) {
+      async keep({ queue, near, far, message, send, subscribe, one, traits }) {
         const name = await queue()
-        const later = message({ delayMs: HOUR_MS })
+        const later = message({ delayMs: longDelayMs(traits) })
         const due = message()
         await send(near, name, later)
         await send(near, name, due)
