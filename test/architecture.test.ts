@@ -52,7 +52,13 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   codec: ['@standard-schema/spec'],
   runtime: ['@standard-schema/spec'],
   sql: ['pg', 'postgres', 'better-sqlite3'],
-  transports: ['@nats-io/jetstream', '@nats-io/transport-node', '@redis/client', 'amqplib'],
+  transports: [
+    '@aws-sdk/client-sqs',
+    '@nats-io/jetstream',
+    '@nats-io/transport-node',
+    '@redis/client',
+    'amqplib',
+  ],
 }
 
 interface Edge {
@@ -141,7 +147,7 @@ test('Optional clients are loaded only when they are used.', () => {
   const broken = sources.flatMap((file) =>
     importsOf(read(file))
       .filter(({ specifier, typeOnly, dynamic }) => {
-        const clients = ['pg', 'postgres', 'better-sqlite3', '@redis/client', 'amqplib']
+        const clients = [...(PACKAGES.sql ?? []), '@aws-sdk/client-sqs', '@redis/client', 'amqplib']
         return clients.includes(specifier) && !typeOnly && !dynamic
       })
       .map(({ specifier }) => `${file} -> ${specifier}`),
