@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { type RabbitmqSettings, rabbitmq } from 'millrace/rabbitmq'
+import { backendUrl } from '../backends.ts'
+import { ensure, envelope, freshName, never, openRabbit, withChannel } from './rabbitmq-subjects.ts'
+import { until } from './until.ts'
+
+const url = backendUrl('rabbitmq')
+const managementUrl = process.env.MILLRACE_TEST_RABBITMQ_MANAGEMENT_URL
+
+const skip = url === undefined
+const address = url ?? ''
+const used: string[] = []
+const declared = async (what: string, options: object): Promise<string> => {
+  const queue = freshName(what)
+  used.push(queue)
+  await withChannel(address, (channel) => channel.assertQueue(queue, options))
+  return queue
+}
+const refusal = async (
+  queues: readonly string[],
+  settings: RabbitmqSettings = {},
+): Promise<string> => {
+  const transport = await openRabbit({ url: address, delays: false, ...settings })
+  try {
+    await ensure(transport, ...queues)
+    return ''
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  } finally {
+    await transport.close()
+  }
+}
+after(async () => {
+  if (skip) return
+  await withChannel(address, async (channel) => {
+    for (const queue of used) await channel.deleteQueue(queue)
+  })
+})
+
+const quorum = { 'x-queue-type': 'quorum' }
+
+test('Everything about a queue that is there and would lose messages is refused at once, each with what to do.', {
+  skip,
+}, async () => {
+  const lossy = await declared('lossy', {
+    arguments: {
+      ...quorum,
+      'x-max-length': 5,
+      'x-overflow': 'drop-head',
+      'x-message-ttl': 60_000,
+      'x-delivery-limit': 4,
+    },
+  })
+  const limited = await declared('limited', {
+    arguments: { ...quorum, 'x-delivery-limit': 4, 'x-dead-letter-exchange': 'amq.topic' },
+  })
+  const classic = await declared('classic', { durable: false, autoDelete: true })
+  const said = await refusal([lossy, limited, classic])
+  for (const part of [
+    `"${lossy}" drops messages after 60000 ms (message-ttl)`,
+    `"${lossy}" drops its oldest messages beyond its length 5 (overflow drop-head); set overflow: reject-publish`,
+    `"${lossy}" drops a message at its return number 4 (delivery-limit, no dead-letter-exchange)`,
+    `"${limited}" dead-letters at return number 4 (delivery-limit); raise it to 28`,
+    `"${classic}" is of type classic, not quorum; pass queueType: 'classic'`,
+    `"${classic}" is not durable`,
+    `"${classic}" is deleted with its last consumer`,
+  ]) {
+    assert.ok(said.includes(part), `missing: ${part}\nin: ${said}`)
+  }
+})
+
+test('What a queue has more than ours and loses nothing by is left as it is.', {
+  skip,
+}, async () => {
+  const queue = await declared('own', {
+    arguments: {
+      ...quorum,
+      'x-max-length': 5,
+      'x-overflow': 'reject-publish',
+      'x-single-active-consumer': true,
+      'x-delivery-limit': 100,
+      'x-dead-letter-exchange': 'amq.topic',
+      'x-dead-letter-strategy': 'at-least-once',
+    },
+  })
+  assert.equal(await refusal([queue]), '')
+})
+
+test('With topology: check nothing is made, and all that is missing is listed.', {
+  skip,
+}, async () => {
+  const there = await declared('there', { arguments: quorum })
+  const [one, two] = [freshName('missing'), freshName('missing')]
+  const said = await refusal([one, there, two], { topology: 'check' })
+  assert.ok(
+    said.includes(`"${one}" does not exist`) && said.includes(`"${two}" does not exist`),
+    said,
+  )
+  assert.ok(!said.includes(there))
+  await withChannel(address, (channel) => assert.rejects(channel.checkQueue(one), /404/))
+  const delays = { topology: 'check', delays: true, delayPrefix: freshName('ladder') } as const
+  assert.match(await refusal([there], delays), /which delays need, does not exist/)
+  assert.equal(await refusal([there], { topology: 'check' }), '')
+})
+
+test('With topology: none nothing is looked at, and a queue that is there works.', {
+  skip,
+}, async () => {
+  const queue = await declared('plain', { arguments: quorum })
+  const transport = await openRabbit({ url: address, topology: 'none' })
+  assert.equal(transport.traits.delay, 'none')
+  await ensure(transport, queue, freshName('missing'))
+  const [sent] = await transport.send(queue, [envelope()], { signal: never })
+  assert.equal(sent?.ok, true)
+  await transport.close()
+})
+
+test('A policy that limits deliveries is seen through the management API, and refused.', {
+  skip: managementUrl === undefined,
+}, async () => {
+  const queue = await declared('policy', { arguments: quorum })
+  const management = { url: managementUrl ?? '' }
+  assert.equal(await refusal([queue], { management }), '')
+  const { origin, username, password } = new URL(management.url)
+  const policy = `${origin}/api/policies/%2F/${encodeURIComponent(queue)}`
+  const authorization = `Basic ${btoa(`${username}:${password}`)}`
+  const definition = { 'delivery-limit': 3 }
+  const body = JSON.stringify({ pattern: `^${queue}$`, definition, 'apply-to': 'queues' })
+  await fetch(policy, { method: 'PUT', headers: { authorization }, body })
+  await until('the policy', async () =>
+    (await refusal([queue], { management })).includes('at its return number 3 (delivery-limit'),
+  )
+  await fetch(policy, { method: 'DELETE', headers: { authorization } })
+})
+
+test('Options are refused all at once, with the nearest name and without a password.', {
+  skip,
+}, () => {
+  const wrong = {
+    url: 'http://user:geheim@host',
+    queueTyp: 'quorum',
+    topology: 'make',
+    timeoutMs: 1,
+    management: {},
+  }
+  assert.throws(
+    () => Reflect.apply(rabbitmq, undefined, [wrong]),
+    (error: unknown) => {
+      const said = String(error)
+      assert.match(said, /did you mean "queueType"/)
+      assert.match(said, /topology: expected "create" or "check" or "none", got "make"/)
+      assert.match(said, /timeoutMs: expected an integer from 100/)
+      assert.match(said, /management\.url: expected an address that begins with http/)
+      assert.match(said, /url: expected an address that begins with amqp:\/\/ or amqps:\/\//)
+      assert.doesNotMatch(said, /geheim/)
+      return true
+    },
+  )
+  assert.throws(() => Reflect.apply(rabbitmq, undefined, [{}]), /expected either url .* or connect/)
+})
