@@ -7,7 +7,7 @@ export interface Buckets {
 export interface BucketRate {
   /** Most that can be taken at once, more than 0. */
   readonly capacity: number
-  /** More than 0. */
+  /** More than 0, and enough to fill the bucket within ten years. */
   readonly refillPerSecond: number
 }
 

@@ -47,6 +47,7 @@ function checkRate({ capacity, refillPerSecond }: BucketRate): void {
       throw refused(what, `expected more than 0, up to ${RATE_MAX}`, value)
     }
   }
+  checkMs('time to fill the bucket', (capacity / refillPerSecond) * 1_000)
 }
 
 const RATE_MAX = 1_000_000_000

@@ -16,6 +16,11 @@ export type { RedrivenLetter, StoredShelf } from '../store/stored-shelf.ts'
 export type { SwappedStates, VersionedState } from '../store/swapped-states.ts'
 export { memoryStore } from './memory/memory-store.ts'
 export {
+  type PostgresStoreOptions,
+  type PostgresStoreSettings,
+  postgresStore,
+} from './postgres/postgres-store.ts'
+export {
   type SqliteStoreOptions,
   type SqliteStoreSettings,
   sqliteStore,

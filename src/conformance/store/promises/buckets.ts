@@ -64,6 +64,7 @@ export const buckets: StoreFamily = {
         const rates = [
           [{ ...SLOW, capacity: 0 }, 1],
           [{ ...SLOW, refillPerSecond: 0 }, 1],
+          [{ ...SLOW, refillPerSecond: 1e-9 }, 1],
           [{ ...SLOW, refillPerSecond: Number.NaN }, 1],
           [SLOW, -1],
           [SLOW, Number.NaN],
