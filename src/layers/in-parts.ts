@@ -2,6 +2,8 @@ import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import type { Transport } from '../transport/transport.ts'
 
+import { chunks } from './chunks.ts'
+
 /** Sends any number, as many at once as the transport takes. A lost connection is a fault of what was under way. */
 export async function sendInParts(
   transport: Transport,
@@ -9,10 +11,8 @@ export async function sendInParts(
   batch: readonly Envelope[],
   signal: AbortSignal,
 ): Promise<readonly Sent[]> {
-  const size = transport.traits.limits.sendBatch
   const outcomes: Sent[] = []
-  for (let at = 0; at < batch.length; at += size) {
-    const part = batch.slice(at, at + size)
+  for (const part of chunks(batch, transport.traits.limits.sendBatch)) {
     outcomes.push(...(await sendPart(transport, queue, part, signal)))
   }
   return outcomes

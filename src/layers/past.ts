@@ -64,6 +64,12 @@ export function letterWithPast(
   return { envelope: withPast(envelope, past), history, sentAt }
 }
 
+/** What came out of a store, which keeps the headers alone, as the copy that it is. */
+export function asCopied(envelope: Envelope): Envelope {
+  const text = envelope.headers[PAST_HEADER]
+  return text === undefined ? envelope : { ...envelope, copy: parsed(text, 0).copy }
+}
+
 /** A stored letter as a user sees it. */
 export function withoutPast(letter: DeadLetter): DeadLetter {
   const { [PAST_HEADER]: _, ...headers } = letter.envelope.headers

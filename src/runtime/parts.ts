@@ -1,6 +1,7 @@
 import type { Inbox } from '../inbox/inbox.ts'
+import { layered, storeNeeds } from '../layers/layered.ts'
 import { classifyError } from '../model/classify-error.ts'
-import { isMillraceError, MillraceError } from '../model/errors.ts'
+import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
 import { retryHorizonMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Store } from '../store/store.ts'
@@ -48,7 +49,9 @@ export async function openParts<Tx>(
     const store =
       options.store && keep(await opening(options.store.name, options.store.connect(context)))
     const { transport: connector } = options
-    const transport = keep(await opening(connector.name, connector.connect(context)))
+    const backend = keep(await opening(connector.name, connector.connect(context)))
+    if (store === undefined) refuseWithoutStore(backend)
+    const transport = keep(layered(backend, { ...resolved, store }))
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
     await opening(connector.name, ensured)
     const needed = { ...context, neededTtlMs: neededInboxTtlMs(resolved) }
@@ -63,6 +66,15 @@ export async function openParts<Tx>(
   } finally {
     cancel()
   }
+}
+
+/** What is missing is said before the first message is sent, not when the first one dies. */
+function refuseWithoutStore(backend: Transport): void {
+  const needs = storeNeeds(backend)
+  if (needs.length === 0) return
+  throw new OptionsError('createMillrace', [
+    `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
+  ])
 }
 
 /** Times inside the error do not matter here: nothing waits for them. */

@@ -2,51 +2,66 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createMillrace, defineQueue, PartialBatchError } from 'millrace'
 import { memory } from 'millrace/memory'
+import { memoryStore } from 'millrace/store'
 import { z } from 'zod'
+import { problems } from '../../src/model/problems.ts'
+import { refuseBeyondBackend } from '../../src/runtime/backend-limits.ts'
 import { refused } from '../../src/transport/outcomes.ts'
 import type { Connector, Transport } from '../../src/transport/transport.ts'
+import { memoryTraits } from '../../src/transports/memory/traits.ts'
 import { bare } from '../layers/bare.ts'
 
 const orders = defineQueue({ name: 'orders', owner: 'team-a', payload: z.string() })
 
-async function appOn(t: TestContext, weaken: (broker: Transport) => Transport = (same) => same) {
+async function appOn(t: TestContext, weaken: (broker: Transport) => Transport) {
   const below = memory()
   const transport: Connector = {
-    name: 'bare',
-    connect: async (context) => {
-      const inner = await below.connect(context)
-      const broker = bare(inner, { priorities: 1 })
-      return weaken({
-        ...broker,
-        traits: { ...broker.traits, limits: { ...inner.traits.limits, sendBatch: 3 } },
-      })
-    },
+    name: 'weak',
+    connect: async (context) => weaken(await below.connect(context)),
   }
-  const app = await createMillrace({ transport, queues: [orders] })
+  const app = await createMillrace({ transport, store: memoryStore(), queues: [orders] })
   t.after(() => app.close())
   return app
 }
 
+/** Takes three messages at once, and no batch that is all or nothing. */
+function broker(inner: Transport): Transport {
+  const plain = bare(inner)
+  return { ...plain, traits: { ...plain.traits, limits: { ...plain.traits.limits, sendBatch: 3 } } }
+}
+
 test('what the backend cannot do is refused by name, all at once', async (t) => {
-  const app = await appOn(t)
-  const asked = { priority: 3, delayMs: 5, idempotencyKey: 'k', dedupeKey: 'd' }
-  await assert.rejects(app.send(orders, 'a', asked), {
+  const app = await appOn(t, (inner) => ({
+    ...inner,
+    traits: { ...inner.traits, priorities: 1, delay: { maxMs: 86_400_000 } },
+  }))
+  await assert.rejects(app.send(orders, 'a', { priority: 3, delayMs: 86_400_001 }), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
-      'send to queue "orders": priority: bare knows no priorities, got 3; leave it out; ' +
-      'delayMs: bare cannot keep a message waiting; give createMillrace a store that does; ' +
-      'idempotencyKey: bare remembers no keys; give createMillrace a store that does; ' +
-      'dedupeKey: bare remembers no keys; give createMillrace a store that does',
+      'send to queue "orders": priority: memory knows no priorities, got 3; leave it out; ' +
+      'delayMs: memory keeps a message waiting for at most 86400000 ms, got 86400001; give createMillrace a store that does',
   })
-  await assert.rejects(
-    app.send(orders, 'a', { readyAt: Date.now() + 1_000 }),
-    /readyAt: bare cannot/,
-  )
   assert.equal((await app.admin.stats(orders)).depth, 0)
 })
 
+test('without a store, keys are refused by a backend that remembers none', () => {
+  const found = problems('send')
+  const traits = { ...memoryTraits, delay: 'none', dedupe: 'none' } as const
+  refuseBeyondBackend(
+    { readyAt: 1, idempotencyKey: 'k', dedupeKey: 'd' },
+    { name: 'weak', traits },
+    found,
+  )
+  assert.throws(() => found.throwIfAny(), {
+    message:
+      'send: readyAt: weak cannot keep a message waiting; give createMillrace a store that does; ' +
+      'idempotencyKey: weak remembers no keys; give createMillrace a store that does; ' +
+      'dedupeKey: weak remembers no keys; give createMillrace a store that does',
+  })
+})
+
 test('a batch goes out in parts where nothing is all or nothing', async (t) => {
-  const app = await appOn(t)
+  const app = await appOn(t, broker)
   const payloads = Array.from({ length: 10 }, (_, i) => `p${i}`)
   const results = await app.sendBatch(orders, payloads)
   assert.equal(new Set(results.map(({ id }) => id)).size, 10)
@@ -55,14 +70,17 @@ test('a batch goes out in parts where nothing is all or nothing', async (t) => {
 
 test('a batch that was stored in part says which part', async (t) => {
   let calls = 0
-  const app = await appOn(t, (broker) => ({
-    ...broker,
-    send: async (queue, batch, options) => {
-      calls += 1
-      if (calls !== 2) return broker.send(queue, batch, options)
-      return batch.map(() => refused('throttled', { retryable: true }))
-    },
-  }))
+  const app = await appOn(t, (inner) => {
+    const taken = broker(inner)
+    return {
+      ...taken,
+      send: async (queue, batch, options) => {
+        calls += 1
+        if (calls !== 2) return taken.send(queue, batch, options)
+        return batch.map(() => refused('throttled', { retryable: true }))
+      },
+    }
+  })
   const error = await app
     .sendBatch(orders, ['a', 'b', 'c', 'd', 'e', 'f', 'g'])
     .catch((e: unknown) => e)

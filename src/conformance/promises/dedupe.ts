@@ -193,15 +193,16 @@ export const dedupe: Family = {
     {
       title: 'Duplicates within one batch are found: by key and by id.',
       when: dedupes,
-      async keep({ queue, near, far, message, never, subscribe, take, receive }) {
+      async keep({ queue, near, far, message, never, subscribe, take, receive, traits }) {
         const name = await queue()
         const [one, two] = [message(keyed('k', 'one')), message()]
         const batch = [one, message(keyed('k', 'one')), two, two, message(keyed('k', 'other'))]
         const sent = await near.send(name, batch, { signal: never })
-        assert.deepEqual(sent.map(codeOf), ['ok', 'duplicate', 'ok', 'duplicate', 'conflict'])
+        const again = traits.remembersIds ? 'duplicate' : 'ok'
+        assert.deepEqual(sent.map(codeOf), ['ok', 'duplicate', 'ok', again, 'conflict'])
         assert.deepEqual(sent[1], { ok: true, id: one.id, duplicate: true })
         const subscription = await subscribe(far, name)
-        await take(subscription, 2)
+        await take(subscription, traits.remembersIds ? 2 : 3)
         assert.deepEqual(await receive(subscription), [])
       },
     },

@@ -1,0 +1,23 @@
+import { after, test } from 'node:test'
+import { conformance } from 'millrace/conformance'
+import { layered } from '../../src/layers/layered.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { bareHarness } from './bare-harness.ts'
+
+const connector = memoryStore()
+const harness = bareHarness({
+  name: 'bare + all layers on a memory store',
+  on: async (broker, clock) => {
+    const store = await connector.connect({
+      signal: new AbortController().signal,
+      clock,
+      random: () => 0.5,
+      logger: silentLogger,
+      migrate: 'auto',
+    })
+    return layered(broker, { store, clock, logger: silentLogger, random: Math.random })
+  },
+})
+after(() => harness.dispose())
+await conformance({ test, harness })
