@@ -1,99 +1,111 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { createMillrace, defineQueue, PermanentError } from 'millrace'
+import { test } from 'node:test'
+import { createMillrace, defineQueue, hasCode, silentLogger } from 'millrace'
 import { memory } from 'millrace/memory'
-import { memoryStore } from 'millrace/store'
+import { memoryStore, type StoreConnector } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
 import { z } from 'zod'
-import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector } from '../../src/transport/transport.ts'
-import { bare } from '../layers/bare.ts'
 
-const orders = defineQueue({
-  name: 'orders',
-  owner: 'team-a',
-  payload: z.string(),
-  retry: { attempts: 3, baseMs: 1_000 },
-})
+const queue = defineQueue({ name: 'q', owner: 'team', payload: z.string() })
+const common = { queues: [queue], logger: silentLogger }
 
-function bareBroker(): Connector {
-  const below = memory()
-  return { name: 'bare', connect: async (context) => bare(await below.connect(context)) }
+interface Watched {
+  readonly acts: string[]
+  readonly transport: Connector
+  readonly store: StoreConnector
 }
 
-async function appOn(t: TestContext) {
+/** Writes down what is opened, closed and pruned, in order. */
+function watched(problems: readonly string[] = []): Watched {
+  const acts: string[] = []
+  const transport = memory()
+  const store = memoryStore()
+  const closing = (what: string, close: () => Promise<void>) => async (): Promise<void> => {
+    acts.push(`close ${what}`)
+    await close()
+  }
+  return {
+    acts,
+    transport: {
+      ...transport,
+      async connect(context) {
+        acts.push('open transport')
+        const opened = await transport.connect(context)
+        return { ...opened, close: closing('transport', opened.close) }
+      },
+    },
+    store: {
+      ...store,
+      async connect(context) {
+        acts.push('open store')
+        const opened = await store.connect(context)
+        const prune = async (max: number): Promise<number> => {
+          acts.push('prune store')
+          return await opened.prune(max)
+        }
+        return {
+          ...opened,
+          prune,
+          problems: () => problems,
+          close: closing('store', opened.close),
+        }
+      },
+    },
+  }
+}
+
+test('the store is opened before the transport, pruned now and then, and closed after it', async () => {
   const clock = virtualClock()
-  const options = { queues: [orders], clock, logger: silentLogger }
-  const app = await createMillrace({ ...options, transport: bareBroker(), store: memoryStore() })
-  t.after(async () => {
-    const closing = app.close()
-    await clock.advance(31_000)
-    await closing
-  })
-  return { app, clock }
-}
-
-test('a broker that lacks much is refused without a store, all at once', async () => {
-  const app = createMillrace({ transport: bareBroker(), queues: [orders] })
-  await assert.rejects(app, {
-    code: 'MILLRACE_INVALID_OPTIONS',
-    message:
-      /^createMillrace: store: bare cannot keep delays .* and dead letters .* give store: postgresStore/,
-  })
-})
-
-test('with a store it retries, buries, redrives and delays like any other', async (t) => {
-  const { app, clock } = await appOn(t)
-  const attempts: [string, number][] = []
-  let broken = true
-  app.work(orders, (message) => {
-    attempts.push([message.payload, message.attempt])
-    if (message.payload === 'poison' && broken) throw new PermanentError('no')
-    if (message.payload === 'flaky' && message.attempt < 3) throw new Error('try again')
-  })
+  const { acts, transport, store } = watched()
+  const app = await createMillrace({ ...common, transport, store, clock })
   await app.start()
-  const poison = await app.send(orders, 'poison')
-  await app.send(orders, 'flaky')
-  await app.send(orders, 'late', { delayMs: 3_600_000 })
-  await clock.advance(20_000)
-  assert.deepEqual(attempts, [
-    ['poison', 1],
-    ['flaky', 1],
-    ['flaky', 2],
-    ['flaky', 3],
-  ])
-  const { items } = await app.admin.deadLetters.list(orders, {})
+  await clock.advance(90_000)
+  const closed = app.close()
+  await clock.advance(1_000)
+  await closed
   assert.deepEqual(
-    items.map(({ id, owner, reason }) => [id, owner, reason]),
-    [[poison.id, 'team-a', 'no (permanent: MILLRACE_PERMANENT)']],
+    [...new Set(acts)],
+    ['open store', 'open transport', 'prune store', 'close transport', 'close store'],
   )
-  const stats = await app.admin.stats(orders)
-  assert.deepEqual([stats.depth, stats.scheduled, stats.dead], [0, 1, 1])
-  broken = false
-  const { moved } = await app.admin.deadLetters.redrive(orders, { ids: [poison.id] })
-  assert.equal(moved, 1)
-  await clock.advance(3_600_000)
-  assert.deepEqual(attempts.slice(4), [
-    ['poison', 1],
-    ['late', 1],
-  ])
 })
 
-test('keys are remembered, and a queue can be paused', async (t) => {
-  const { app, clock } = await appOn(t)
-  const seen: string[] = []
-  app.work(orders, (message) => void seen.push(message.payload))
-  await app.start()
-  await app.admin.pause(orders)
-  const first = await app.send(orders, 'a', { idempotencyKey: 'k' })
-  const again = await app.send(orders, 'a', { idempotencyKey: 'k' })
-  assert.deepEqual(again, { id: first.id, duplicate: true })
-  await assert.rejects(app.send(orders, 'b', { idempotencyKey: 'k' }), {
-    code: 'MILLRACE_IDEMPOTENCY_CONFLICT',
+test('what is wrong with the store is a reason of health', async () => {
+  const app = await createMillrace({
+    ...common,
+    transport: memory(),
+    store: watched(['the store is not well']).store,
   })
-  await clock.advance(10_000)
-  assert.deepEqual(seen, [])
-  await app.admin.resume(orders)
-  await clock.advance(10_000)
-  assert.deepEqual(seen, ['a'])
+
+  const { ok, reasons } = await app.health()
+  assert.equal(ok, false)
+  assert.deepEqual(reasons, ['the store is not well'])
+  await app.close()
+})
+
+test('a store is closed when the transport fails to open, and one that is none is refused', async () => {
+  const { acts, store } = watched()
+  const transport: Connector = {
+    name: 'broken',
+    connect: () => Promise.reject(new Error('no such host')),
+  }
+  await assert.rejects(createMillrace({ ...common, transport, store }), (error: unknown) =>
+    hasCode(error, 'MILLRACE_UNAVAILABLE'),
+  )
+  assert.deepEqual(acts, ['open store', 'close store'])
+  const none: StoreConnector = JSON.parse('{"name":"none"}')
+  await assert.rejects(createMillrace({ ...common, transport: memory(), store: none }), /store:/)
+})
+
+test('a transport that hangs at its close leaves no store open', async () => {
+  const { acts, transport, store } = watched()
+  const hanging: Connector = {
+    ...transport,
+    async connect(context) {
+      return { ...(await transport.connect(context)), close: () => new Promise(() => {}) }
+    },
+  }
+  const app = await createMillrace({ ...common, transport: hanging, store })
+  await app.close({ timeoutMs: 0 })
+  assert.ok(acts.includes('close store'))
 })

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createMillrace, defineQueue, PermanentError } from 'millrace'
+import { memory } from 'millrace/memory'
+import { memoryStore } from 'millrace/store'
+import { virtualClock } from 'millrace/testing'
+import { z } from 'zod'
+import { silentLogger } from '../../src/model/logger.ts'
+import type { Connector } from '../../src/transport/transport.ts'
+import { bare } from '../layers/bare.ts'
+
+const orders = defineQueue({
+  name: 'orders',
+  owner: 'team-a',
+  payload: z.string(),
+  retry: { attempts: 3, baseMs: 1_000 },
+})
+
+function bareBroker(): Connector {
+  const below = memory()
+  return { name: 'bare', connect: async (context) => bare(await below.connect(context)) }
+}
+
+async function appOn(t: TestContext) {
+  const clock = virtualClock()
+  const options = { queues: [orders], clock, logger: silentLogger }
+  const app = await createMillrace({ ...options, transport: bareBroker(), store: memoryStore() })
+  t.after(async () => {
+    const closing = app.close()
+    await clock.advance(31_000)
+    await closing
+  })
+  return { app, clock }
+}
+
+test('a broker that lacks much is refused without a store, all at once', async () => {
+  const app = createMillrace({ transport: bareBroker(), queues: [orders] })
+  await assert.rejects(app, {
+    code: 'MILLRACE_INVALID_OPTIONS',
+    message:
+      /^createMillrace: store: bare cannot keep delays .* and dead letters .* give store: postgresStore/,
+  })
+})
+
+test('with a store it retries, buries, redrives and delays like any other', async (t) => {
+  const { app, clock } = await appOn(t)
+  const attempts: [string, number][] = []
+  let broken = true
+  app.work(orders, (message) => {
+    attempts.push([message.payload, message.attempt])
+    if (message.payload === 'poison' && broken) throw new PermanentError('no')
+    if (message.payload === 'flaky' && message.attempt < 3) throw new Error('try again')
+  })
+  await app.start()
+  const poison = await app.send(orders, 'poison')
+  await app.send(orders, 'flaky')
+  await app.send(orders, 'late', { delayMs: 3_600_000 })
+  await clock.advance(20_000)
+  assert.deepEqual(attempts, [
+    ['poison', 1],
+    ['flaky', 1],
+    ['flaky', 2],
+    ['flaky', 3],
+  ])
+  const { items } = await app.admin.deadLetters.list(orders, {})
+  assert.deepEqual(
+    items.map(({ id, owner, reason }) => [id, owner, reason]),
+    [[poison.id, 'team-a', 'no (permanent: MILLRACE_PERMANENT)']],
+  )
+  const stats = await app.admin.stats(orders)
+  assert.deepEqual([stats.depth, stats.scheduled, stats.dead], [0, 1, 1])
+  broken = false
+  const { moved } = await app.admin.deadLetters.redrive(orders, { ids: [poison.id] })
+  assert.equal(moved, 1)
+  await clock.advance(3_600_000)
+  assert.deepEqual(attempts.slice(4), [
+    ['poison', 1],
+    ['late', 1],
+  ])
+})
+
+test('keys are remembered, and a queue can be paused', async (t) => {
+  const { app, clock } = await appOn(t)
+  const seen: string[] = []
+  app.work(orders, (message) => void seen.push(message.payload))
+  await app.start()
+  await app.admin.pause(orders)
+  const first = await app.send(orders, 'a', { idempotencyKey: 'k' })
+  const again = await app.send(orders, 'a', { idempotencyKey: 'k' })
+  assert.deepEqual(again, { id: first.id, duplicate: true })
+  await assert.rejects(app.send(orders, 'b', { idempotencyKey: 'k' }), {
+    code: 'MILLRACE_IDEMPOTENCY_CONFLICT',
+  })
+  await clock.advance(10_000)
+  assert.deepEqual(seen, [])
+  await app.admin.resume(orders)
+  await clock.advance(10_000)
+  assert.deepEqual(seen, ['a'])
+})
