@@ -56,6 +56,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     '@aws-sdk/client-sqs',
     '@nats-io/jetstream',
     '@nats-io/transport-node',
+    '@platformatic/kafka',
     '@redis/client',
     'amqplib',
   ],

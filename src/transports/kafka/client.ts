@@ -1,0 +1,158 @@
+import type {
+  API,
+  Broker,
+  ClusterMetadata,
+  ClusterTopicMetadata,
+  Producer,
+} from '@platformatic/kafka'
+import type { Clock } from '../../model/clock.ts'
+import { MillraceError } from '../../model/errors.ts'
+import type { Logger } from '../../model/logger.ts'
+import { read } from '../../model/probe.ts'
+import { unknownQueueError } from '../../transport/own-errors.ts'
+import type { Purpose, Resolved } from './options.ts'
+
+export type KafkaModule = typeof import('@platformatic/kafka')
+/** A producer is also the plainest client of the package that can make connections. */
+export type Client = Producer<Buffer, Buffer, Buffer, Buffer>
+
+/** What everything in this folder works with. */
+export interface Cluster {
+  readonly module: KafkaModule
+  readonly options: Resolved
+  readonly open: (purpose: Purpose) => Client
+  /** For calls that answer at once: topics, offsets, commits. */
+  readonly asking: Client
+  readonly sending: Client
+  readonly clock: Clock
+  readonly random: () => number
+  readonly logger: Logger
+  readonly closing: AbortSignal
+}
+
+export async function loadClient(): Promise<KafkaModule> {
+  try {
+    return await import('@platformatic/kafka')
+  } catch (cause) {
+    if (read(cause, 'code') !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new MillraceError(
+      'MILLRACE_MISSING_CLIENT',
+      'kafka() needs the package @platformatic/kafka: npm install @platformatic/kafka',
+      { cause },
+    )
+  }
+}
+
+export type Limits = Pick<Cluster, 'clock' | 'options' | 'closing'>
+
+/** Waits for a call no longer than its limit, and not beyond `closing` or the signal. */
+export async function withinLimit<T>(
+  { clock, options, closing }: Limits,
+  what: string,
+  call: Promise<T>,
+  signal?: AbortSignal,
+  limitMs: number = options.timeoutMs,
+): Promise<T> {
+  const limit = Promise.withResolvers<never>()
+  const cancel = clock.after(limitMs, () => {
+    limit.reject(lateError(what, limitMs))
+  })
+  const ends = signal === undefined ? [closing] : [closing, signal]
+  const aborts = ends.map((end) => {
+    const abort = (): void => limit.reject(end.reason)
+    if (end.aborted) abort()
+    else end.addEventListener('abort', abort, { once: true })
+    return () => end.removeEventListener('abort', abort)
+  })
+  try {
+    return await Promise.race([call, limit.promise])
+  } finally {
+    cancel()
+    for (const forget of aborts) forget()
+    call.catch(() => {})
+    limit.promise.catch(() => {})
+  }
+}
+
+const late = new WeakSet<object>()
+
+function lateError(what: string, limitMs: number): MillraceError {
+  const message = `kafka: ${what} took longer than ${limitMs} ms`
+  const error = new MillraceError('MILLRACE_UNAVAILABLE', message, { retryable: true })
+  late.add(error)
+  return error
+}
+
+function isLate(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && late.has(error)
+}
+
+export interface Call {
+  readonly cluster: Limits
+  readonly client: Client
+  readonly broker: Broker
+  /** For the error that says how long it took. */
+  readonly what: string
+  /** Default: `timeoutMs`. */
+  readonly limitMs?: number
+  readonly signal?: AbortSignal
+}
+
+/** One request to one broker. A connection that does not answer in time is given up, so that the next call gets a new one. */
+export async function ask<Request extends unknown[], Response>(
+  { cluster, client, broker, what, limitMs, signal }: Call,
+  { async: send }: API<Request, Response>,
+  ...request: Request
+): Promise<Response> {
+  const call = client.connections.get(broker).then((connection) => send(connection, ...request))
+  try {
+    return await withinLimit(cluster, what, call, signal, limitMs)
+  } catch (error) {
+    if (isLate(error)) client.connections.getEstablishedConnection(broker)?.socket.destroy()
+    throw error
+  }
+}
+
+/** A broker that is known; another one each time, as the last one may be away. */
+export async function anyBroker(
+  { random }: Pick<Cluster, 'random'>,
+  client: Client,
+): Promise<Broker> {
+  const { brokers } = await client.metadata({ topics: [] })
+  const all = [...brokers.values()]
+  const chosen = all[Math.floor(random() * all.length)]
+  if (chosen === undefined)
+    throw new MillraceError('MILLRACE_UNAVAILABLE', 'kafka: no broker is known')
+  return chosen
+}
+
+export interface Topic extends ClusterTopicMetadata {
+  readonly brokers: ClusterMetadata['brokers']
+}
+
+/** @throws MILLRACE_UNKNOWN_QUEUE when there is no such topic */
+export async function topicOf(
+  client: Client,
+  queue: string,
+  topic: string,
+  forceUpdate = false,
+): Promise<Topic> {
+  const { brokers, topics } = await client
+    .metadata({ topics: [topic], forceUpdate })
+    .catch((error: unknown) => {
+      throw isUnknownTopic(error) ? unknownQueueError(queue) : error
+    })
+  const found = topics.get(topic)
+  if (found === undefined) throw unknownQueueError(queue)
+  return { ...found, brokers }
+}
+
+/** The client wraps the broker's answer in an error of its own that has no code. */
+export function isUnknownTopic(error: unknown): boolean {
+  const message = read(error, 'message')
+  return (
+    read(error, 'code') === 'PLT_KFK_USER' &&
+    typeof message === 'string' &&
+    message.startsWith('Unknown topic')
+  )
+}

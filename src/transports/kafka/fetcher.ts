@@ -1,0 +1,159 @@
+import { pause } from '../../model/clock.ts'
+import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts'
+import { codes } from './fault.ts'
+import type { Lane } from './lane.ts'
+import { offsetsAt } from './offsets.ts'
+import type { KafkaNames } from './options.ts'
+import type { FetchResponse, FetchResponsePartition } from './record-shapes.ts'
+import { readRecords } from './records.ts'
+
+/** Keeps something to hand out in the buffer of each lane; one request at a time for each broker. */
+export interface Fetcher {
+  /** A lane has come, goes on, or has room again. */
+  look(): void
+  problem(): string | undefined
+}
+
+export interface FetcherParts {
+  readonly cluster: Cluster
+  readonly client: Client
+  readonly queue: string
+  readonly place: Required<KafkaNames>
+  readonly closing: AbortSignal
+  /** Lanes that want more. */
+  readonly hungry: () => readonly Lane[]
+  readonly onRecords: () => void
+}
+
+/** How long a broker waits for news; a lane that comes meanwhile waits as long at most. */
+const WAIT_MS = 500
+const REQUEST_BYTES = 16 * 1024 * 1024
+/** The broker sends at least one batch, however large it is. */
+const LANE_BYTES = 1024 * 1024
+const BACKOFF_MS = 100
+const BACKOFF_MAX_MS = 2_000
+const READ_COMMITTED = 1
+
+export function startFetcher(parts: FetcherParts): Fetcher {
+  const { cluster, closing, hungry } = parts
+  const busy = new Set<number>()
+  let topic: Topic | undefined
+  let isLooking = false
+  let problem: string | undefined
+  let backoffMs = BACKOFF_MS
+
+  const suffer = async (error: unknown): Promise<void> => {
+    if (closing.aborted) return
+    topic = undefined
+    const message = error instanceof Error ? error.message : String(error)
+    if (problem === undefined)
+      cluster.logger.warn(`kafka: cannot read topic "${parts.place.topic}": ${message}`)
+    problem = `kafka: topic "${parts.place.topic}" cannot be read: ${message}`
+    await pause(cluster.clock, backoffMs, closing)
+    backoffMs = Math.min(BACKOFF_MAX_MS, backoffMs * 2)
+  }
+  const fetch = async (leader: number, from: Topic, lanes: readonly Lane[]): Promise<void> => {
+    busy.add(leader)
+    try {
+      const isFresh = await fetchOnce(parts, leader, from, lanes)
+      if (!isFresh) await suffer(new Error('its partitions have other leaders now'))
+      else {
+        problem = undefined
+        backoffMs = BACKOFF_MS
+      }
+    } catch (error) {
+      await suffer(error)
+    } finally {
+      busy.delete(leader)
+    }
+    look()
+  }
+  const pump = async (): Promise<void> => {
+    topic ??= await topicOf(parts.client, parts.queue, parts.place.topic, true)
+    const from = topic
+    const byLeader = Map.groupBy(
+      hungry(),
+      ({ partition }) => from.partitions[partition]?.leader ?? -1,
+    )
+    for (const [leader, lanes] of byLeader) {
+      if (!busy.has(leader)) void fetch(leader, from, lanes)
+    }
+  }
+  const look = (): void => {
+    if (isLooking || closing.aborted || hungry().length === 0) return
+    isLooking = true
+    const again = pump().catch(suffer)
+    void again.finally(() => {
+      isLooking = false
+      if (topic === undefined) look()
+    })
+  }
+  return { look, problem: () => problem }
+}
+
+/** False when the topic must be looked at anew. */
+async function fetchOnce(
+  parts: FetcherParts,
+  leader: number,
+  topic: Topic,
+  lanes: readonly Lane[],
+): Promise<boolean> {
+  const { cluster, client, closing, onRecords } = parts
+  const broker = topic.brokers.get(leader)
+  if (broker === undefined) return false
+  const asked = lanes.map((lane) => ({
+    partition: lane.partition,
+    currentLeaderEpoch: -1,
+    fetchOffset: lane.fetchFrom,
+    lastFetchedEpoch: -1,
+    partitionMaxBytes: LANE_BYTES,
+  }))
+  const topics = [{ topicId: topic.id, partitions: asked }]
+  const limits = [WAIT_MS, 1, REQUEST_BYTES, READ_COMMITTED, 0, -1] as const
+  const { api } = cluster.module.fetchV13
+  const call = { cluster, client, broker, what: 'a fetch', signal: closing }
+  const { responses } = await ask(call, api, ...limits, topics, [], '').catch(responseOf)
+  let isFresh = true
+  for (const came of responses.flatMap(({ partitions }) => partitions)) {
+    const lane = lanes.find(({ partition }) => partition === came.partitionIndex)
+    if (lane === undefined || lane.isEnding) continue
+    if (came.errorCode === 0) accept(lane, topic, came)
+    else if (came.errorCode === codes.offsetOutOfRange) await reset(parts, topic, lane)
+    else isFresh = false
+  }
+  onRecords()
+  return isFresh
+}
+
+function accept(lane: Lane, { id }: Topic, came: FetchResponsePartition): void {
+  const { deliveries, next } = readRecords(lane, id, came)
+  lane.buffer.push(deliveries)
+  lane.fetchFrom = next
+}
+
+/** The client throws the answer away when one partition has an error, and keeps it in the error. */
+function responseOf(error: unknown): FetchResponse {
+  if (typeof error === 'object' && error !== null && 'response' in error) {
+    const { response } = error
+    if (typeof response === 'object' && response !== null && 'responses' in response) {
+      return response as FetchResponse
+    }
+  }
+  throw error
+}
+
+/** What the position points at is gone (retention), or was never there (a topic made anew). */
+async function reset(parts: FetcherParts, topic: Topic, lane: Lane): Promise<void> {
+  const { cluster, client, place } = parts
+  const at = async (which: 'earliest' | 'latest'): Promise<bigint> => {
+    const found = await offsetsAt(cluster, client, place.topic, topic, [lane.partition], which)
+    return found.get(lane.partition) ?? 0n
+  }
+  const earliest = await at('earliest')
+  const next = lane.fetchFrom < earliest ? earliest : await at('latest')
+  cluster.logger.error(
+    `kafka: partition ${lane.partition} of topic "${place.topic}" has no offset ${lane.fetchFrom}; reading goes on at ${next}`,
+    { topic: place.topic, partition: lane.partition },
+  )
+  lane.fetchFrom = next
+}

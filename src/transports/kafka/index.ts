@@ -1,0 +1,10 @@
+import '../../model/node-version.ts'
+
+export { kafka } from './kafka.ts'
+export type {
+  KafkaAddress,
+  KafkaNames,
+  KafkaOptions,
+  KafkaRetry,
+  KafkaSettings,
+} from './options.ts'

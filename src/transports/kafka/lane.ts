@@ -1,0 +1,91 @@
+import type { Claim, Delivery } from '../../model/delivery.ts'
+
+/** A partition while it is ours. */
+export interface Lane {
+  readonly partition: number
+  readonly name: string
+  readonly claim: Claim
+  /** Fetched and not handed out. */
+  readonly buffer: Buffered
+  /** Where the next fetch begins. */
+  fetchFrom: bigint
+  /** The first offset that was not handed out. */
+  handedTo: bigint
+  /** Confirmed by the broker. */
+  committed: bigint
+  /** Nothing is handed out any more: it goes to another consumer. */
+  isEnding: boolean
+  end(): void
+  lose(): void
+}
+
+/** First in, first out, without moving what is left for each that goes. */
+export interface Buffered {
+  readonly size: number
+  push(deliveries: readonly Delivery[]): void
+  take(max: number): readonly Delivery[]
+  clear(): void
+}
+
+export interface Start {
+  readonly position: bigint
+  readonly note: string
+}
+
+export function newLane(partition: number, { position, note }: Start): Lane {
+  const ending = new AbortController()
+  const lost = new AbortController()
+  const claim = { expiresAt: undefined, ending: ending.signal, lost: lost.signal }
+  const lane: Lane = {
+    partition,
+    name: `${partition}`,
+    claim: note === '' ? claim : { ...claim, note },
+    buffer: buffered(),
+    fetchFrom: position,
+    handedTo: position,
+    committed: position,
+    isEnding: false,
+    end() {
+      lane.isEnding = true
+      lane.buffer.clear()
+      ending.abort()
+    },
+    lose() {
+      lane.end()
+      lost.abort()
+    },
+  }
+  return lane
+}
+
+function buffered(): Buffered {
+  let items: Delivery[] = []
+  let next = 0
+  return {
+    get size() {
+      return items.length - next
+    },
+    push: (deliveries) => {
+      items = [...items.slice(next), ...deliveries]
+      next = 0
+    },
+    take: (max) => {
+      const taken = items.slice(next, next + max)
+      next += taken.length
+      if (next === items.length) {
+        items = []
+        next = 0
+      }
+      return taken
+    },
+    clear: () => {
+      items = []
+      next = 0
+    },
+  }
+}
+
+/** Nothing that was handed out is without a confirmed commit. */
+export function isDrained({ handedTo, committed }: Lane): boolean {
+  return committed >= handedTo
+}

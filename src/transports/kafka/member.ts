@@ -1,0 +1,267 @@
+import { pause } from '../../model/clock.ts'
+import { assign } from './assign.ts'
+import { ask, type Call, type Client, type Cluster, topicOf } from './client.ts'
+import type { Coordinator } from './coordinator.ts'
+import { codes, codesIn } from './fault.ts'
+import {
+  readAssignment,
+  readSubscription,
+  writeAssignment,
+  writeSubscription,
+} from './group-bytes.ts'
+import type { KafkaNames } from './options.ts'
+
+/** What a commit must say about who commits. */
+export interface Identity {
+  readonly memberId: string
+  readonly generation: number
+}
+
+/**
+ * One consumer in its group, by the classic protocol with cooperative rebalances. It heartbeats by itself, whatever the
+ * handlers do, so a slow handler never leaves the group.
+ */
+export interface Member {
+  /** Of the last assignment; undefined when there is none or it was taken away. */
+  identity(): Identity | undefined
+  /** Something of ours was given up, so that others can have it now. */
+  rejoin(): void
+  /** A commit said that we are not in the group any more, or the coordinator is another one. */
+  doubt(error: unknown, identity: Identity): void
+  /** What keeps it from joining, in a sentence. */
+  problem(): string | undefined
+  /** Leaves the group; bounded in time. */
+  close(): Promise<void>
+}
+
+export interface MemberParts {
+  readonly cluster: Cluster
+  readonly client: Client
+  readonly coordinator: Coordinator
+  readonly queue: string
+  readonly place: Required<KafkaNames>
+  readonly owned: () => readonly number[]
+  readonly onAssigned: (partitions: readonly number[]) => void
+  /** All partitions are somebody else's, or will be. */
+  readonly onLost: (why: string) => void
+}
+
+const PROTOCOL = 'cooperative-sticky'
+const BACKOFF_FIRST_MS = 50
+const BACKOFF_MAX_MS = 2_000
+const LEAVE_MS = 2_000
+/** A join answers when all members have joined, at the latest after this. */
+const REBALANCE_SLACK_MS = 5_000
+
+interface State {
+  memberId: string
+  generation: number
+  isStable: boolean
+  mustRejoin: boolean
+  aliveAt: number
+  problem: string | undefined
+}
+
+export function startMember(parts: MemberParts): Member {
+  const { cluster, coordinator, onLost } = parts
+  const { clock, options } = cluster
+  const closing = new AbortController()
+  let wake = new AbortController()
+  const state: State = {
+    memberId: '',
+    generation: -1,
+    isStable: false,
+    mustRejoin: true,
+    aliveAt: clock.now(),
+    problem: undefined,
+  }
+  const nudge = (): void => {
+    wake.abort()
+    wake = new AbortController()
+  }
+  const drop = (why: string): void => {
+    state.isStable = false
+    state.mustRejoin = true
+    onLost(why)
+  }
+  const suffer = (error: unknown): void => {
+    const found = codesIn(error)
+    if (found.has(codes.unknownMember) || found.has(codes.fencedInstance)) {
+      state.memberId = ''
+      drop('the group has removed this consumer')
+    } else if (found.has(codes.illegalGeneration))
+      drop('the group has gone on without this consumer')
+    else if (found.has(codes.rebalanceInProgress)) state.mustRejoin = true
+    else coordinator.forget()
+    if (clock.now() - state.aliveAt >= options.sessionTimeoutMs) drop('its session has ended')
+  }
+  const run = async (): Promise<void> => {
+    let backoffMs = BACKOFF_FIRST_MS
+    while (!closing.signal.aborted) {
+      try {
+        if (state.mustRejoin) await join(parts, state)
+        else await beat(parts, state)
+        state.problem = undefined
+        backoffMs = BACKOFF_FIRST_MS
+        if (!state.mustRejoin) await pause(clock, options.heartbeatMs, wake.signal)
+      } catch (error) {
+        suffer(error)
+        if (codesIn(error).has(codes.rebalanceInProgress)) continue
+        note(parts, state, error)
+        await pause(clock, backoffMs, closing.signal)
+        backoffMs = Math.min(BACKOFF_MAX_MS, backoffMs * 2)
+      }
+    }
+  }
+  const ended = run()
+  return {
+    identity: () => (state.isStable ? identityOf(state) : undefined),
+    rejoin: () => {
+      state.mustRejoin = true
+      nudge()
+    },
+    doubt: (error, { generation, memberId }) => {
+      const isCurrent = generation === state.generation && memberId === state.memberId
+      if (isCurrent) suffer(error)
+      nudge()
+    },
+    problem: () => state.problem,
+    close: async () => {
+      if (closing.signal.aborted) return
+      closing.abort()
+      nudge()
+      await leave(parts, state)
+      // A join that is under way ends with its connection.
+      void ended
+    },
+  }
+}
+
+function identityOf({ memberId, generation }: State): Identity {
+  return { memberId, generation }
+}
+
+function note({ cluster, place }: MemberParts, state: State, error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error)
+  const problem = `kafka: group "${place.group}" cannot be joined: ${message}`
+  if (state.problem === undefined) cluster.logger.warn(problem)
+  state.problem = problem
+}
+
+async function beat(parts: MemberParts, state: State): Promise<void> {
+  const { cluster, coordinator, place } = parts
+  const { module, clock, options } = cluster
+  const askedAt = clock.now()
+  const { generation, memberId, aliveAt } = state
+  const leftMs = Math.max(1, aliveAt + options.sessionTimeoutMs - askedAt)
+  const call = {
+    ...callOf(parts, await coordinator.find(), 'a heartbeat'),
+    limitMs: Math.min(leftMs, options.timeoutMs),
+  }
+  await ask(call, module.heartbeatV4.api, place.group, generation, memberId, null)
+  state.aliveAt = askedAt
+}
+
+function callOf({ cluster, client }: MemberParts, broker: Call['broker'], what: string): Call {
+  return { cluster, client, broker, what }
+}
+
+async function join(parts: MemberParts, state: State): Promise<void> {
+  const { cluster, coordinator, place, onAssigned } = parts
+  const { clock, module, options } = cluster
+  const rebalanceMs = options.revokeDrainMs + 2 * options.heartbeatMs + REBALANCE_SLACK_MS
+  state.mustRejoin = false
+  const metadata = writeSubscription({
+    topics: [place.topic],
+    owned: new Map([[place.topic, parts.owned()]]),
+    generation: state.generation,
+  })
+  const broker = await coordinator.find()
+  const call = {
+    ...callOf(parts, broker, 'joining a group'),
+    limitMs: rebalanceMs + REBALANCE_SLACK_MS,
+  }
+  const joined = await ask(
+    call,
+    module.joinGroupV9.api,
+    ...([place.group, options.sessionTimeoutMs, rebalanceMs, state.memberId, null] as const),
+    'consumer',
+    [{ name: PROTOCOL, metadata }],
+    null,
+  ).catch((error: unknown) => {
+    state.mustRejoin = true
+    const named = memberIdIn(error)
+    if (named === undefined) throw error
+    state.memberId = named
+    return undefined
+  })
+  if (joined === undefined) return
+  state.memberId = joined.memberId
+  state.generation = joined.generationId
+  state.aliveAt = clock.now()
+  try {
+    const shares = joined.leader === joined.memberId ? await shareOut(parts, joined.members) : []
+    const { memberId, generation } = state
+    const { assignment } = await ask(
+      callOf(parts, broker, 'the assignment of partitions'),
+      module.syncGroupV5.api,
+      ...([place.group, generation, memberId, null, 'consumer', PROTOCOL, shares] as const),
+    )
+    state.isStable = true
+    onAssigned(readAssignment(assignment).get(place.topic) ?? [])
+  } catch (error) {
+    state.mustRejoin = true
+    throw error
+  }
+}
+
+/** A new consumer is told its name first, and joins again with it (KIP-394). */
+function memberIdIn(error: unknown): string | undefined {
+  if (!codesIn(error).has(codes.memberIdRequired)) return undefined
+  if (typeof error !== 'object' || error === null || !('response' in error)) return undefined
+  const { response } = error
+  if (typeof response !== 'object' || response === null || !('memberId' in response))
+    return undefined
+  return typeof response.memberId === 'string' ? response.memberId : undefined
+}
+
+interface Joined {
+  readonly memberId: string
+  readonly metadata: Buffer
+}
+
+interface Share {
+  readonly memberId: string
+  readonly assignment: Buffer
+}
+
+/** The group's leader decides for all. */
+async function shareOut(
+  { cluster, client, queue, place }: MemberParts,
+  members: readonly Joined[],
+): Promise<Share[]> {
+  const { partitionsCount } = await topicOf(client, queue, place.topic, true)
+  const said = members.map(({ memberId, metadata }) => {
+    const { owned, generation } = readSubscription(metadata)
+    return { id: memberId, owned: owned.get(place.topic) ?? [], generation }
+  })
+  cluster.logger.debug(`kafka: group "${place.group}" has ${members.length} consumers`)
+  return [...assign(partitionsCount, said)].map(([memberId, partitions]) => ({
+    memberId,
+    assignment: writeAssignment(new Map([[place.topic, partitions]])),
+  }))
+}
+
+async function leave(parts: MemberParts, state: State): Promise<void> {
+  const { cluster, coordinator, place } = parts
+  if (state.memberId === '') return
+  const members = [{ memberId: state.memberId, reason: 'closed' }]
+  // When nobody answers, the group notices at the end of the session.
+  try {
+    const call = {
+      ...callOf(parts, await coordinator.find(), 'leaving a group'),
+      limitMs: LEAVE_MS,
+    }
+    await ask(call, cluster.module.leaveGroupV5.api, place.group, members)
+  } catch {}
+}

@@ -1,0 +1,84 @@
+import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts'
+import type { Coordinator } from './coordinator.ts'
+import type { Start } from './lane.ts'
+import type { KafkaNames } from './options.ts'
+
+const EARLIEST = -2n
+const LATEST = -1n
+const NO_EPOCH = -1
+
+export type OffsetsAt = 'earliest' | 'latest'
+
+/** The first or the next offset of some partitions, asked of their leaders. */
+export async function offsetsAt(
+  cluster: Cluster,
+  client: Client,
+  topicName: string,
+  topic: Topic,
+  partitions: readonly number[],
+  at: OffsetsAt,
+): Promise<ReadonlyMap<number, bigint>> {
+  const timestamp = at === 'earliest' ? EARLIEST : LATEST
+  const found = new Map<number, bigint>()
+  const byLeader = Map.groupBy(partitions, (partition) => topic.partitions[partition]?.leader ?? -1)
+  for (const [leader, some] of byLeader) {
+    const broker = topic.brokers.get(leader)
+    if (broker === undefined)
+      throw new Error(`partition ${some[0]} of topic ${topicName} has no leader now`)
+    const { module } = cluster
+    const call = { cluster, client, broker, what: 'asking for offsets' }
+    const asked = some.map((partitionIndex) => ({
+      ...{ partitionIndex, currentLeaderEpoch: NO_EPOCH, timestamp },
+    }))
+    const { topics } = await ask(call, module.listOffsetsV7.api, -1, 1, [
+      { name: topicName, partitions: asked },
+    ])
+    for (const one of topics.flatMap((each) => each.partitions)) {
+      found.set(one.partitionIndex, one.offset)
+    }
+  }
+  return found
+}
+
+/** What the group has committed; partitions without a commit are absent. */
+export async function committedStarts(
+  cluster: Cluster,
+  coordinator: Coordinator,
+  { topic, group }: Required<KafkaNames>,
+  partitions: readonly number[],
+): Promise<ReadonlyMap<number, Start>> {
+  const topics = [{ name: topic, partitionIndexes: [...partitions] }]
+  const request = [{ groupId: group, memberEpoch: -1, memberId: null, topics }]
+  const broker = await coordinator.find()
+  const call = { cluster, client: cluster.asking, broker, what: 'asking for committed positions' }
+  const { groups } = await ask(call, cluster.module.offsetFetchV8.api, request, true)
+  const found = groups.flatMap((each) => each.topics).flatMap((each) => each.partitions)
+  return new Map(
+    found
+      .filter(({ committedOffset }) => committedOffset >= 0n)
+      .map(({ partitionIndex, committedOffset, metadata }) => {
+        return [partitionIndex, { position: committedOffset, note: metadata ?? '' }]
+      }),
+  )
+}
+
+/** Where a new holder of these partitions begins. */
+export async function startsOf(
+  cluster: Cluster,
+  coordinator: Coordinator,
+  queue: string,
+  place: Required<KafkaNames>,
+  partitions: readonly number[],
+): Promise<ReadonlyMap<number, Start>> {
+  const { asking, options } = cluster
+  const committed = await committedStarts(cluster, coordinator, place, partitions)
+  const fresh = partitions.filter((partition) => !committed.has(partition))
+  if (fresh.length === 0) return committed
+  const topic = await topicOf(asking, queue, place.topic)
+  const { startFrom } = options
+  const offsets = await offsetsAt(cluster, asking, place.topic, topic, fresh, startFrom)
+  return new Map([
+    ...committed,
+    ...[...offsets].map(([at, position]) => [at, { position, note: '' }] as const),
+  ])
+}

@@ -1,0 +1,117 @@
+import type { Delivery } from '../../model/delivery.ts'
+import { freshHistory } from '../../model/history.ts'
+import { isId } from '../../model/ids.ts'
+import { fromWire } from '../../transport/wire.ts'
+import type { Lane } from './lane.ts'
+import type { FetchResponsePartition, KafkaRecord, RecordsBatch } from './record-shapes.ts'
+
+/** CloudEvents attributes on Kafka (its protocol binding 1.0). */
+export const PREFIX = 'ce_'
+
+const CONTROL = 0b10_0000
+const TRANSACTIONAL = 0b1_0000
+const ABORT = 0
+
+/** What came for a lane: what is to be handed out, and where the next fetch begins. */
+export interface Read {
+  readonly deliveries: readonly Delivery[]
+  readonly next: bigint
+}
+
+/**
+ * Leaves out what Kafka keeps for itself (markers), what was taken back by its sender (aborted transactions) and what a
+ * compressed batch holds from before the asked offset.
+ */
+export function readRecords(
+  lane: Lane,
+  topicId: string,
+  { records, abortedTransactions }: FetchResponsePartition,
+): Read {
+  const deliveries: Delivery[] = []
+  const toAbort = (abortedTransactions ?? []).toSorted((a, b) =>
+    Number(a.firstOffset - b.firstOffset),
+  )
+  const aborting = new Set<bigint>()
+  let next = lane.fetchFrom
+  for (const batch of records ?? []) {
+    const last = batch.firstOffset + BigInt(batch.lastOffsetDelta)
+    while (toAbort[0] !== undefined && toAbort[0].firstOffset <= last) {
+      aborting.add(toAbort.shift()?.producerId ?? -1n)
+    }
+    if ((batch.attributes & CONTROL) !== 0) {
+      if (isAbort(batch)) aborting.delete(batch.producerId)
+    } else if ((batch.attributes & TRANSACTIONAL) === 0 || !aborting.has(batch.producerId)) {
+      for (const record of batch.records) {
+        const offset = batch.firstOffset + BigInt(record.offsetDelta)
+        if (offset >= lane.fetchFrom)
+          deliveries.push(delivery(lane, topicId, batch, record, offset))
+      }
+    }
+    if (last >= next) next = last + 1n
+  }
+  return { deliveries, next }
+}
+
+function isAbort({ records }: RecordsBatch): boolean {
+  const key = records[0]?.key
+  return key !== null && key !== undefined && key.length >= 4 && key.readInt16BE(2) === ABORT
+}
+
+const LOG_APPEND_TIME = 0b1000
+
+function delivery(
+  lane: Lane,
+  topicId: string,
+  batch: RecordsBatch,
+  record: KafkaRecord,
+  offset: bigint,
+): Delivery {
+  const wire = headersOf(record)
+  const { id, headers, idempotencyKey, orderingKey } = fromWire(wire, PREFIX)
+  const bare = `${topicId}:${lane.partition}:${offset}`
+  const key = orderingKey ?? (record.key === null ? undefined : record.key.toString())
+  const byBroker = (batch.attributes & LOG_APPEND_TIME) !== 0
+  const sentAt = byBroker ? batch.maxTimestamp : batch.firstTimestamp + record.timestampDelta
+  return {
+    envelope: {
+      id: id !== undefined && isId(id) ? id : bare,
+      body: record.value ?? EMPTY,
+      headers,
+      priority: 0,
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(key === undefined ? {} : { orderingKey: key }),
+    },
+    sentAt: Number(sentAt),
+    deliveries: undefined,
+    history: freshHistory,
+    alone: false,
+    fence: undefined,
+    claim: lane.claim,
+    lane: lane.name,
+    position: offset,
+    receipt: { lane, isAcked: false } satisfies Receipt,
+  }
+}
+
+const EMPTY = new Uint8Array(0)
+
+/** The last of two headers of one name counts. */
+function headersOf({ headers }: KafkaRecord): Record<string, string> {
+  const all: Record<string, string> = {}
+  for (const [name, value] of headers) {
+    if (name !== null) all[name.toString()] = value?.toString() ?? ''
+  }
+  return all
+}
+
+/** What a delivery of this transport carries for it. */
+export interface Receipt {
+  readonly lane: Lane
+  /** A confirmed ack; a second one is lost. */
+  isAcked: boolean
+}
+
+export function receiptOf({ receipt }: Delivery): Receipt | undefined {
+  const isOurs = typeof receipt === 'object' && receipt !== null && 'lane' in receipt
+  return isOurs && 'isAcked' in receipt ? (receipt as Receipt) : undefined
+}

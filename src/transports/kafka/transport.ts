@@ -1,0 +1,38 @@
+import { closedError } from '../../model/closed-error.ts'
+import type { Transport } from '../../transport/transport.ts'
+import { browse } from './browse.ts'
+import type { Cluster } from './client.ts'
+import { kafkaFault } from './fault.ts'
+import { send } from './send.ts'
+import { kafkaSubscription, type Opened } from './subscription.ts'
+import { topology } from './topology.ts'
+import { kafkaTraits } from './traits.ts'
+
+export function kafkaTransport(
+  cluster: Cluster,
+  isReplicated: boolean,
+  end: () => Promise<void>,
+): Transport {
+  const traits = kafkaTraits(cluster.options.maxMessageBytes, isReplicated)
+  const open = new Set<Opened>()
+  return {
+    name: 'kafka',
+    traits,
+    databaseId: undefined,
+    topology: topology(cluster),
+    browse: browse(cluster),
+    diagnose: kafkaFault,
+    problems: () => [...open].flatMap((subscription) => subscription.problems()),
+    send: (queue, batch, options) => send(cluster, traits, queue, batch, options),
+    async subscribe(queue) {
+      if (cluster.closing.aborted) throw closedError('the transport')
+      const subscription = await kafkaSubscription(cluster, queue, () => open.delete(subscription))
+      open.add(subscription)
+      return subscription
+    },
+    async close() {
+      await Promise.all([...open].map((subscription) => subscription.close()))
+      await end()
+    },
+  }
+}
