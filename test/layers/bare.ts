@@ -56,7 +56,8 @@ export function bare(inner: Transport, more: Partial<Traits> = {}): Transport {
         return outcome.ok ? { ...outcome, id: one.id } : outcome
       })
     },
-    subscribe: async (queue, options) => bareSubscription(await inner.subscribe(queue, options)),
+    subscribe: async (queue, options) =>
+      bareSubscription(await inner.subscribe(queue, options), traits.release === 'delayed'),
     ...(browse && {
       browse: {
         gauge: async (queue) => ({
@@ -74,7 +75,13 @@ function refusal(envelope: Envelope, traits: Traits, atomic: boolean): Sent | un
   return atomic || remember.length > 0 ? refused('invalid') : refusalOf(envelope, traits)
 }
 
-function bareSubscription(inner: Subscription): Subscription {
+function bareSubscription(inner: Subscription, delays: boolean): Subscription {
+  const isAble = (one: Settlement): boolean =>
+    one.as === 'acked' ||
+    (one.as === 'released' &&
+      !one.counted &&
+      one.attempt === undefined &&
+      (delays || one.delayMs === 0))
   return {
     ...inner,
     receive: async (options) => (await inner.receive(options)).map(bareDelivery),
@@ -89,11 +96,6 @@ function bareSubscription(inner: Subscription): Subscription {
 const invalid: Settled = {
   ok: false,
   fault: { code: 'invalid', retryable: false, outcome: 'notApplied' },
-}
-
-function isAble(one: Settlement): boolean {
-  if (one.as === 'acked') return true
-  return one.as === 'released' && one.delayMs === 0 && !one.counted && one.attempt === undefined
 }
 
 function bareDelivery(delivery: Delivery): Delivery {

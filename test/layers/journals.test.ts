@@ -1,0 +1,19 @@
+import { after, test } from 'node:test'
+import { conformance } from 'millrace/conformance'
+import { memoryStore } from 'millrace/store'
+import { layered } from '../../src/layers/layered.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import { connectStore } from '../stores/store-harness.ts'
+import { bareHarness } from './bare-harness.ts'
+
+const connector = memoryStore()
+const harness = bareHarness({
+  name: 'bare with order + journals and dead letters on a memory store',
+  more: () => ({ order: 'perKey', release: 'delayed' }),
+  on: async (broker, clock) => {
+    const store = await connectStore(connector, clock)
+    return layered(broker, { store, clock, logger: silentLogger, random: Math.random })
+  },
+})
+after(() => harness.dispose())
+await conformance({ test, harness })
