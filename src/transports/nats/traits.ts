@@ -7,7 +7,7 @@ export const DELAY_MAX_MS: number = 366 * 24 * HOUR_MS
 export const LEASE_MAX_MS: number = 24 * HOUR_MS
 export const RECEIVE_MAX = 1_000
 /** The server takes headers up to 64 KiB, which count towards its largest payload. */
-export const HEADERS_MAX = 64 * 1024
+export const HEADERS_MAX: number = 64 * 1024
 
 export function natsTraits(server: ServerAbilities, replicas: number): Traits {
   return {
