@@ -4,7 +4,6 @@ import { answeredFault } from './faults.ts'
 import { historyOf, historyText } from './history.ts'
 import type { QueueNames } from './names.ts'
 import { readAnswer, type Store } from './store.ts'
-import { ATTEMPTS_KEPT_MS } from './topology.ts'
 import { parsed } from './wire.ts'
 
 /**
@@ -26,15 +25,11 @@ export async function writeAttempts(
   names: QueueNames,
   { history, ...written }: Written,
 ): Promise<void> {
-  const { nc, headers } = store.client
+  const { nc } = store.client
   const { timeoutMs, server } = store
   const text = `{"history":${historyText(history, server.maxPayload - MARGIN)},${JSON.stringify(written).slice(1)}`
-  const ttl = server.ttl ? { 'Nats-TTL': `${Math.round(ATTEMPTS_KEPT_MS / 1_000)}s` } : {}
   const answer = readAnswer(
-    await nc.request(names.attempts(written.id), text, {
-      headers: headers(ttl),
-      timeout: timeoutMs,
-    }),
+    await nc.request(names.attempts(written.id), text, { timeout: timeoutMs }),
   )
   if (answer.error !== undefined)
     throw new Error('attempts could not be written', { cause: answeredFault(answer.error).cause })
@@ -48,7 +43,7 @@ export async function readAttempts(
   names: QueueNames,
   { id, seq }: Pick<Written, 'id' | 'seq'>,
 ): Promise<Written | undefined> {
-  const stored = await client.manager.direct.getMessage(names.shelf, {
+  const stored = await client.manager.streams.getMessage(names.shelf, {
     last_by_subj: names.attempts(id),
   })
   if (stored === null) return undefined

@@ -1,10 +1,12 @@
 import type { ConsumerInfo } from '@nats-io/jetstream'
+import { read } from '../../model/probe.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Browse, Gauge } from '../../transport/transport.ts'
 import type { QueueNames } from './names.ts'
 import { deadCount } from './scan.ts'
 import { needOpen, type Store } from './store.ts'
 import { orMissing } from './topology.ts'
+import { parsed } from './wire.ts'
 
 export function browse(store: Store): Browse {
   return {
@@ -44,12 +46,16 @@ async function oldestMs(
   names: QueueNames,
   { delivered }: ConsumerInfo,
 ): Promise<number | undefined> {
-  const oldest = await store.client.manager.direct.getMessage(names.stream, {
-    seq: delivered.stream_seq + 1,
-    next_by_subj: names.subject,
+  const { nc, api } = store.client
+  const request = JSON.stringify({ seq: delivered.stream_seq + 1, next_by_subj: names.subject })
+  const { timeoutMs } = store
+  const msg = await nc.request(`${api}.STREAM.MSG.GET.${names.stream}`, request, {
+    timeout: timeoutMs,
   })
-  if (oldest === null) return undefined
-  return Math.max(0, Math.round((await store.serverClock.now(names)) - oldest.time.getTime()))
+  const storedAt = Date.parse(String(read(read(parsed(msg.string()), 'message'), 'time')))
+  // Taken in between.
+  if (Number.isNaN(storedAt)) return undefined
+  return Math.max(0, Math.round((await store.serverClock.now(names)) - storedAt))
 }
 
 async function setPaused(store: Store, queue: string, paused: boolean): Promise<void> {

@@ -9,6 +9,8 @@ export interface Client {
   readonly manager: JetStreamManager
   readonly headers: (fields: Readonly<Record<string, string>>) => MsgHdrs
   readonly inbox: () => string
+  /** What the subjects of JetStream's API begin with. */
+  readonly api: string
   /** Closes the connection when it is ours; bounded in time. */
   readonly end: () => Promise<void>
 }
@@ -34,6 +36,8 @@ export interface OpenOptions {
   readonly timeoutMs: number
   /** Under which inboxes are made, for accounts that allow only some. */
   readonly inboxPrefix: string | undefined
+  /** Of JetStream; undefined: the server's own. */
+  readonly domain: string | undefined
 }
 
 /**
@@ -47,7 +51,11 @@ export async function openClient(address: NatsAddress, options: OpenOptions): Pr
     ? await connecting(core.connect(settings(address, options)), options)
     : address.connection
   try {
-    const manager = await jetstream.jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false })
+    const manager = await jetstream.jetstreamManager(nc, {
+      timeout: timeoutMs,
+      checkAPI: false,
+      ...(options.domain === undefined ? {} : { domain: options.domain }),
+    })
     return {
       nc,
       manager,
@@ -56,6 +64,7 @@ export async function openClient(address: NatsAddress, options: OpenOptions): Pr
         for (const [name, value] of Object.entries(fields)) made.set(name, value)
         return made
       },
+      api: manager.getOptions().apiPrefix ?? '$JS.API',
       inbox: () => core.createInbox(options.inboxPrefix),
       async end() {
         if (!own || nc.isClosed()) return

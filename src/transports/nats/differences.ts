@@ -1,12 +1,13 @@
 import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream'
 import type { QueueNames } from './names.ts'
 import { millis } from './nanos.ts'
+import type { Store } from './store.ts'
 
 /** What would lose messages or keep ours from working, a sentence each. Other settings are the owner's business. */
 export function queueDifferences(
-  { queue, stream, subject }: QueueNames,
+  { queue, stream, subject, laterAll }: QueueNames,
   config: StreamConfig,
-  horizonMs: number,
+  { settings: { horizonMs, schedules } }: Pick<Store, 'settings'>,
 ): readonly string[] {
   const say = (setting: string, got: unknown, wanted: string): string =>
     `stream ${stream} of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
@@ -45,6 +46,15 @@ export function queueDifferences(
   if (!takes(config, subject)) {
     found.push(say('subjects', config.subjects.join(', '), `expected one that takes ${subject}`))
   }
+  if (schedules && (config.allow_msg_schedules !== true || !takes(config, laterAll))) {
+    found.push(
+      say(
+        'allow_msg_schedules',
+        config.allow_msg_schedules === true,
+        `delayed messages need it, and the subject ${laterAll}; set both, or pass schedules: false`,
+      ),
+    )
+  }
   return found
 }
 
@@ -75,8 +85,11 @@ export function shelfDifferences(
       ),
     )
   }
-  if (config.allow_direct !== true)
-    found.push(say('allow_direct', config.allow_direct, 'expected true'))
+  for (const denied of ['deny_delete', 'deny_purge'] as const) {
+    if (config[denied] === true) {
+      found.push(say(denied, true, 'a letter that was redriven or discarded must leave; remove it'))
+    }
+  }
   const missing = shelfAll.filter((one) => !takes(config, one))
   if (missing.length > 0) {
     found.push(say('subjects', config.subjects.join(', '), `expected ${missing.join(', ')} too`))

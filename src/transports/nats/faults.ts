@@ -12,6 +12,7 @@ const NAMES: Readonly<Record<string, Meaning>> = {
   ConnectionError: ['unavailable', true, 'unknown'],
   NoRespondersError: ['unavailable', true, 'notApplied'],
   NoResponders: ['unavailable', true, 'notApplied'],
+  PullError: ['unavailable', true, 'notApplied'],
   // The client's word for: nobody listens to the API.
   JetStreamNotEnabled: ['unavailable', true, 'notApplied'],
   StreamNotFoundError: ['notFound', false, 'notApplied'],
@@ -40,12 +41,21 @@ const CODES: Readonly<Record<number, Meaning>> = {
 }
 
 export function natsFault(error: unknown): Fault {
-  for (let depth = 0, at: unknown = error; depth < CAUSES_MAX && at != null; depth += 1) {
-    const meaning = CODES[readInteger(at, 'code') ?? 0] ?? NAMES[readString(at, 'name') ?? '']
-    if (meaning !== undefined) return fault(meaning, error)
-    at = read(at, 'cause')
-  }
+  const chain = causesOf(error)
+  // The server's number says more than the client's name for it.
+  const numbers = chain.map((one) => CODES[readInteger(one, 'code') ?? 0])
+  const names = chain.map((one) => NAMES[readString(one, 'name') ?? ''])
+  const meaning = [...numbers, ...names].find((one) => one !== undefined)
+  if (meaning !== undefined) return fault(meaning, error)
   return { code: 'unknown', retryable: true, outcome: 'unknown', cause: error }
+}
+
+function causesOf(error: unknown): readonly unknown[] {
+  const chain: unknown[] = []
+  for (let at = error; at != null && chain.length < CAUSES_MAX; at = read(at, 'cause')) {
+    chain.push(at)
+  }
+  return chain
 }
 
 const CAUSES_MAX = 4
@@ -72,10 +82,7 @@ function fault([code, retryable, outcome]: Meaning, cause: unknown): Fault {
 
 /** Nobody listens to the subject: the stream or consumer is not there, or not there yet. */
 export function isNoResponders(error: unknown): boolean {
-  for (let depth = 0, at: unknown = error; depth < CAUSES_MAX && at != null; depth += 1) {
-    const name = readString(at, 'name')
-    if (name === 'NoResponders' || name === 'NoRespondersError') return true
-    at = read(at, 'cause')
-  }
-  return false
+  return causesOf(error).some((one) =>
+    ['NoResponders', 'NoRespondersError'].includes(readString(one, 'name') ?? ''),
+  )
 }

@@ -10,7 +10,7 @@ export interface Hand {
   find(receipt: unknown): Held | undefined
   /** It has ended, or somebody else may have it. */
   drop(held: Held): void
-  /** Ends the renewing; answers what was held. */
+  /** Nothing is held or renewed any more; answers what was. */
   empty(): readonly Held[]
   /** A lease may have become shorter. */
   look(): void
@@ -82,6 +82,7 @@ export function openHand(store: Store, ackWaitMs: number): Hand {
     drop: (held) => void all.delete(held),
     empty() {
       cancel?.()
+      wakesAt = Number.POSITIVE_INFINITY
       const held = [...all]
       all.clear()
       return held

@@ -45,7 +45,7 @@ export async function bury(
 /** The queue's owner at this moment, as the last `ensure` said. */
 async function ownerOf({ client }: Store, names: QueueNames): Promise<string> {
   const last_by_subj = names.fact('owner')
-  const stored = await client.manager.direct.getMessage(names.shelf, { last_by_subj })
+  const stored = await client.manager.streams.getMessage(names.shelf, { last_by_subj })
   return stored?.string() ?? ''
 }
 
@@ -87,7 +87,7 @@ export async function storedLetter(
   names: QueueNames,
   id: string,
 ): Promise<Stored | undefined> {
-  const stored = await client.manager.direct.getMessage(names.shelf, {
+  const stored = await client.manager.streams.getMessage(names.shelf, {
     last_by_subj: names.dead(id),
   })
   if (stored === null) return undefined

@@ -26,9 +26,9 @@ export function nats(options: NatsOptions): Connector {
 
 async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
   const { clock, signal } = context
-  const { timeoutMs, inboxPrefix } = options
+  const { address, timeoutMs, inboxPrefix, domain } = options
   signal.throwIfAborted()
-  const client = await openClient(options.address, { clock, signal, timeoutMs, inboxPrefix })
+  const client = await openClient(address, { clock, signal, timeoutMs, inboxPrefix, domain })
   try {
     const problem = serverProblem(client.nc)
     if (problem !== undefined) throw new OptionsError('nats', [problem])
@@ -42,14 +42,18 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
 }
 
 function open(client: Client, options: Resolved, { clock, logger }: ConnectContext): Transport {
-  const { settings, prefix, queues, timeoutMs } = options
+  const { prefix, queues, timeoutMs } = options
   const server = abilitiesOf(client.nc)
+  const settings = {
+    ...options.settings,
+    schedules: options.settings.schedules && server.schedules,
+  }
   const closing = new AbortController()
   const connection = watchConnection(client.nc, logger)
   const store: Store = {
     client,
     server,
-    traits: natsTraits(server, settings.replicas),
+    traits: natsTraits(server, settings),
     clock,
     serverClock: openServerClock(client, clock),
     logger,
@@ -58,11 +62,12 @@ function open(client: Client, options: Resolved, { clock, logger }: ConnectConte
     timeoutMs,
     settings,
     closing: closing.signal,
+    stuck: new Map(),
     onReconnect: connection.onReconnect,
   }
   return natsTransport({
     store,
-    problems: connection.problems,
+    problems: () => [...connection.problems(), ...store.stuck.values()],
     async end() {
       closing.abort(closedError('the transport'))
       await client.end()

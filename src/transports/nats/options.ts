@@ -34,8 +34,15 @@ export interface NatsSettings {
    * `max_age` is shorter is refused.
    */
   readonly horizonMs?: number
+  /**
+   * Whether the server holds delayed messages back, which it can from 2.12 on. Default true. Pass false where a stream was made
+   * without `allow_msg_schedules`: then a store keeps them.
+   */
+  readonly schedules?: boolean
   /** How long one call may take, connecting included, in ms; 100 to 600,000. Default 10,000. */
   readonly timeoutMs?: number
+  /** JetStream's domain, behind leaf nodes. Default: the server's own. */
+  readonly domain?: string
   /** Where inboxes are made, for accounts that allow only some. Default: `client.inboxPrefix`, else `_INBOX`. */
   readonly inboxPrefix?: string
 }
@@ -47,6 +54,7 @@ export interface Resolved {
   readonly settings: QueueSettings
   readonly timeoutMs: number
   readonly inboxPrefix: string | undefined
+  readonly domain: string | undefined
 }
 
 type NatsOptions = NatsSettings & NatsAddress
@@ -63,7 +71,9 @@ const KNOWN = [
   'maxUnacked',
   'duplicateWindowMs',
   'horizonMs',
+  'schedules',
   'timeoutMs',
+  'domain',
   'inboxPrefix',
 ]
 const DAY_MS = 24 * 3_600_000
@@ -73,13 +83,26 @@ const TOPOLOGIES = ['create', 'check', 'none'] as const
 export function resolve(options: NatsOptions): Resolved {
   const found = problems('nats')
   found.knownKeys(options, KNOWN)
-  const { prefix = 'millrace', queues = {}, inboxPrefix = options.client?.inboxPrefix } = options
+  const {
+    prefix = 'millrace',
+    queues = {},
+    schedules = true,
+    inboxPrefix = options.client?.inboxPrefix,
+  } = options
   const topology = TOPOLOGIES.find((one) => one === (options.topology ?? 'create'))
   if (topology === undefined) {
     found.add(`topology: expected create, check or none, got ${show(options.topology)}`)
   }
   if (typeof prefix !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(prefix)) {
     found.add(`prefix: expected 1 to 64 letters, digits, - or _, got ${show(prefix)}`)
+  }
+  if (typeof schedules !== 'boolean') {
+    found.add(`schedules: expected true or false, got ${show(schedules)}`)
+  }
+  for (const [name, value] of Object.entries({ domain: options.domain, inboxPrefix })) {
+    if (value !== undefined && (typeof value !== 'string' || !SUBJECT.test(value))) {
+      found.add(`${name}: expected a text without spaces and wildcards, got ${show(value)}`)
+    }
   }
   checkAddress(found, options)
   checkQueues(found, queues)
@@ -89,11 +112,20 @@ export function resolve(options: NatsOptions): Resolved {
     ackWaitMs: found.number('ackWaitMs', options.ackWaitMs, ACK_WAIT),
     maxUnacked: found.number('maxUnacked', options.maxUnacked, MAX_UNACKED),
     duplicateWindowMs: found.number('duplicateWindowMs', options.duplicateWindowMs, WINDOW),
+    schedules,
     horizonMs: found.number('horizonMs', options.horizonMs, HORIZON),
   }
   const timeoutMs = found.number('timeoutMs', options.timeoutMs, TIMEOUT)
   found.throwIfAny()
-  return { address: options, prefix, queues, settings, timeoutMs, inboxPrefix }
+  return {
+    address: options,
+    prefix,
+    queues,
+    settings,
+    timeoutMs,
+    inboxPrefix,
+    domain: options.domain,
+  }
 }
 
 const ACK_WAIT = { min: 500, max: 3_600_000, default: 30_000 } as const

@@ -1,6 +1,5 @@
 import type { Msg } from '@nats-io/transport-node'
 import type { Ends } from '../../transport/ends.ts'
-import type { natsFault } from './faults.ts'
 import type { QueueNames } from './names.ts'
 import { nanos } from './nanos.ts'
 import type { Store } from './store.ts'
@@ -17,7 +16,7 @@ export interface PullRequest {
 }
 
 /** How long an answer may take beyond what the server was told to wait. */
-const GRACE_MS = 5_000
+const GRACE_MS = 2_000
 
 /**
  * `no_wait` together with `expires` is answered with all that is there, or with the first that comes. An inbox of its own
@@ -59,7 +58,13 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
     () => signal.removeEventListener('abort', giveUp),
     // The request died with the connection or with the server.
     store.onReconnect(giveUp),
-    store.clock.after(waitMs + GRACE_MS, giveUp),
+    // Servers before 2.10 say nothing at all when the consumer is not there.
+    store.clock.after(waitMs + GRACE_MS, () =>
+      end(
+        () => (messages.length > 0 ? resolve(messages) : reject(new PullError(503, 'nothing'))),
+        false,
+      ),
+    ),
   )
   if (signal.aborted) giveUp()
   else ask(store, names, subject, { batch, waitMs })
@@ -68,15 +73,19 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
 
 const IDLE_HEARTBEAT = 100
 
+/** The server ends connections that have 64 MiB (its default) waiting to be read. */
+const BYTES_MAX = 16 * 1024 * 1024
+
 function ask(
-  { client: { nc } }: Store,
+  { client: { nc, api }, server }: Store,
   { stream, consumer }: QueueNames,
   reply: string,
   { batch, waitMs }: Pick<PullRequest, 'batch' | 'waitMs'>,
 ): void {
+  const maxBytes = Math.max(BYTES_MAX, 2 * server.maxPayload)
   const wait = waitMs > 0 ? { expires: nanos(waitMs) } : {}
-  const request = JSON.stringify({ batch, no_wait: true, ...wait })
-  nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, { reply })
+  const request = JSON.stringify({ batch, no_wait: true, max_bytes: maxBytes, ...wait })
+  nc.publish(`${api}.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, { reply })
 }
 
 /** 404 and 408: nothing more. 503: nobody listens. 409: the consumer or its leader went, or too many wait. */
@@ -102,11 +111,10 @@ export class PullError extends Error {
   }
 }
 
-/** The consumer may be gone, or only its leader: the next request finds out. */
-export function isPullError(error: unknown): error is PullError {
-  return error instanceof PullError
-}
+/** Answered while a consumer or its server comes and goes: the next request may be served. */
+const PASSING = /consumer deleted|leadership change|server shutdown/i
 
-export function pullFault(error: PullError): ReturnType<typeof natsFault> {
-  return { code: 'unavailable', retryable: true, outcome: 'notApplied', cause: error }
+/** The consumer may be gone, or only its leader. Other statuses say that the request itself cannot be served. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof PullError && (error.status === 503 || PASSING.test(error.message))
 }

@@ -70,7 +70,7 @@ async function fetchPart(
   consumer: string,
   batch: number,
 ): Promise<readonly Stored[]> {
-  const { nc, inbox } = store.client
+  const { nc, inbox, api } = store.client
   const reply = inbox()
   const found: Stored[] = []
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -88,7 +88,7 @@ async function fetchPart(
   })
   try {
     const request = JSON.stringify({ batch, no_wait: true })
-    nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, { reply })
+    nc.publish(`${api}.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, { reply })
     await promise
     return found
   } finally {

@@ -23,9 +23,19 @@ export async function send(
   if (atomic) return batch.map(() => refused('invalid'))
   const names = queueNames(store, queue)
   const timed = batch.some(isTimed)
-  const now = timed ? await store.serverClock.now(names) : 0
+  const now = timed ? await serverNow(store, names) : 0
   const all = Promise.all(batch.map((envelope) => sendOne(store, names, envelope, now)))
   return await untilAborted(all, [signal, store.closing])
+}
+
+/** @throws MILLRACE_UNKNOWN_QUEUE where the queue's streams are not there */
+async function serverNow(store: Store, names: QueueNames): Promise<number> {
+  try {
+    return await store.serverClock.now(names)
+  } catch (error) {
+    if (isNoResponders(error)) await needStream(store, names)
+    throw error
+  }
 }
 
 function isTimed({ delayMs = 0, readyAt }: Envelope): boolean {

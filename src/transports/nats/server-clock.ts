@@ -22,7 +22,7 @@ export function openServerClock(client: Client, clock: Clock): ServerClock {
         const before = clock.now()
         await client.manager.jetstream().publish(names.fact('clock'), '')
         const between = clock.now()
-        const stored = await client.manager.direct.getMessage(names.shelf, {
+        const stored = await client.manager.streams.getMessage(names.shelf, {
           last_by_subj: names.fact('clock'),
         })
         if (stored !== null) {

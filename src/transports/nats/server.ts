@@ -8,8 +8,6 @@ export interface ServerAbilities {
   readonly schedules: boolean
   /** Consumers that can be paused, from 2.11 on. */
   readonly pauses: boolean
-  /** Messages that end by themselves, from 2.11 on. */
-  readonly ttl: boolean
 }
 
 /** The oldest server that was tried; older ones lack what this transport needs or nobody has looked. */
@@ -22,7 +20,6 @@ export function abilitiesOf(nc: NatsConnection): ServerAbilities {
     maxPayload: nc.info?.max_payload ?? 1_048_576,
     schedules: isAtLeast(version, [2, 12]),
     pauses: isAtLeast(version, [2, 11]),
-    ttl: isAtLeast(version, [2, 11]),
   }
 }
 

@@ -23,6 +23,8 @@ export interface Store {
   readonly settings: QueueSettings
   /** Fires when the transport closes. */
   readonly closing: AbortSignal
+  /** Sentences about queues that stand still, by queue; `health()` shows them. */
+  readonly stuck: Map<string, string>
   /** Calls back when the connection is there again; the result ends that. */
   readonly onReconnect: (run: () => void) => () => void
 }
@@ -35,6 +37,8 @@ export interface QueueSettings {
   readonly maxUnacked: number
   readonly duplicateWindowMs: number
   readonly horizonMs: number
+  /** The server holds delayed messages back. */
+  readonly schedules: boolean
 }
 
 export function queueNames(store: Store, queue: string): QueueNames {

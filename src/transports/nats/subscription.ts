@@ -5,10 +5,11 @@ import type { Delivery } from '../../model/delivery.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { readAttempts } from './attempts.ts'
+import { type Fullness, openFullness } from './fullness.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handingOf, handOut, identityOf } from './held.ts'
 import type { QueueNames } from './names.ts'
-import { isPullError, pull } from './pull.ts'
+import { isPassing, pull } from './pull.ts'
 import { release, renewBatch, settleBatch } from './settle.ts'
 import type { Store } from './store.ts'
 import { makeConsumer, orMissing } from './topology.ts'
@@ -38,13 +39,16 @@ export function natsSubscription(parts: SubscriptionParts): Subscription {
   const closing = new AbortController()
   // What came together with a suspect waits here, because a suspect comes alone.
   const kept: Held[] = []
+  const fullness = openFullness(store, names)
   const settling = { store, names, hand, ackWaitMs }
 
   return {
     async receive(options) {
       if (closing.signal.aborted) throw closedError('the subscription')
       const signals = [options.signal, closing.signal, store.closing]
-      return await untilEnded(signals, (ends) => receiving({ ...parts, hand, kept, ends }, options))
+      return await untilEnded(signals, (ends) =>
+        receiving({ ...parts, hand, kept, fullness, ends }, options),
+      )
     },
     settle: (batch) => settleBatch(settling, batch),
     renew: (batch, leaseMs) => renewBatch(settling, batch, leaseMs),
@@ -61,6 +65,7 @@ export function natsSubscription(parts: SubscriptionParts): Subscription {
 interface Receiving extends SubscriptionParts {
   readonly hand: Hand
   readonly kept: Held[]
+  readonly fullness: Fullness
   readonly ends: Ends
 }
 
@@ -82,6 +87,7 @@ async function receiving(
     parts.kept.push(...arrived)
     const now = next(parts, batch)
     if (now.length > 0) return now
+    parts.fullness.look()
     if (store.clock.now() >= endAt) break
   }
   return []
@@ -104,20 +110,27 @@ async function arriving(parts: Receiving, batch: number, waitMs: number): Promis
     const messages = await pull(store, { names, batch, waitMs, ends, late })
     return await Promise.all(messages.map((msg) => held(parts, msg, askedAt)))
   } catch (error) {
-    if (!isPullError(error)) throw error
-    await stillThere(store, names)
+    if (!isPassing(error)) throw error
+    if (!(await stillThere(store, names))) for (const held of parts.hand.empty()) held.claim.lose()
     await pause(store.clock, Math.min(RETRY_MS, waitMs), ends.signal())
     return []
   }
 }
 
-/** Why a request was not served: a consumer that was deleted is made anew. @throws when the stream is gone or nobody answers */
-async function stillThere(store: Store, names: QueueNames): Promise<void> {
+/**
+ * Why a request was not served. False for a consumer that was deleted and is made anew: it hands out everything again, so what
+ * was in hand is ours no more.
+ * @throws when the stream is gone or nobody answers
+ */
+async function stillThere(store: Store, names: QueueNames): Promise<boolean> {
   const { manager } = store.client
-  if ((await orMissing(manager.consumers.info(names.stream, names.consumer))) !== undefined) return
+  if ((await orMissing(manager.consumers.info(names.stream, names.consumer))) !== undefined) {
+    return true
+  }
   await manager.streams.info(names.stream)
   if (store.settings.topology === 'create') await makeConsumer(store, names)
   else await manager.consumers.info(names.stream, names.consumer)
+  return false
 }
 
 async function held(parts: SubscriptionParts, msg: Msg, askedAt: number): Promise<Held> {

@@ -6,11 +6,6 @@ import type { QueueNames } from './names.ts'
 import { nanos } from './nanos.ts'
 import { queueNames, type Store } from './store.ts'
 
-const DAY_MS = 24 * 3_600_000
-
-/** How long the attempts at a message that vanished without an ack are kept, where the server can forget. */
-export const ATTEMPTS_KEPT_MS: number = 400 * DAY_MS
-
 /** Makes what is missing and refuses what would lose messages; what is there already is never changed. */
 export async function ensure(
   store: Store,
@@ -45,7 +40,7 @@ async function compared(store: Store, names: QueueNames): Promise<readonly strin
   if (!queue || !shelf) return missing
   const consumer = await consumerOf(store, names)
   return [
-    ...queueDifferences(names, queue, store.settings.horizonMs),
+    ...queueDifferences(names, queue, store),
     ...shelfDifferences(names, shelf),
     ...(consumer
       ? consumerDifferences(names, consumer)
@@ -112,22 +107,22 @@ type StreamSpec = Partial<StreamConfig> & { readonly name: string }
  * Work-queue retention: a message leaves with its ack. The server takes schedules only with `discard: old`, which drops
  * nothing as long as the stream has no limit; without schedules the stream refuses what is too much.
  */
-function queueStream({ server, settings }: Store, names: QueueNames): StreamSpec {
-  const { replicas, duplicateWindowMs } = settings
+function queueStream({ settings }: Store, names: QueueNames): StreamSpec {
+  const { replicas, duplicateWindowMs, schedules } = settings
   return {
     name: names.stream,
-    subjects: server.schedules ? [names.subject, names.laterAll] : [names.subject],
+    subjects: schedules ? [names.subject, names.laterAll] : [names.subject],
     retention: 'workqueue',
     storage: 'file',
     num_replicas: replicas,
     duplicate_window: nanos(duplicateWindowMs),
     allow_direct: true,
-    ...(server.schedules ? { discard: 'old', allow_msg_schedules: true } : { discard: 'new' }),
+    ...(schedules ? { discard: 'old', allow_msg_schedules: true } : { discard: 'new' }),
   }
 }
 
 /** Dead letters, attempts and audit, the newest of each subject; nothing in it ends before somebody removes it. */
-function shelfStream({ server, settings }: Store, names: QueueNames): StreamSpec {
+function shelfStream({ settings }: Store, names: QueueNames): StreamSpec {
   return {
     name: names.shelf,
     subjects: [...names.shelfAll],
@@ -137,7 +132,6 @@ function shelfStream({ server, settings }: Store, names: QueueNames): StreamSpec
     max_msgs_per_subject: 1,
     num_replicas: settings.replicas,
     allow_direct: true,
-    ...(server.ttl ? { allow_msg_ttl: true } : {}),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Traits } from '../../transport/traits.ts'
 import type { ServerAbilities } from './server.ts'
+import type { QueueSettings } from './store.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -9,7 +10,10 @@ export const RECEIVE_MAX = 1_000
 /** The server takes headers up to 64 KiB, which count towards its largest payload. */
 export const HEADERS_MAX: number = 64 * 1024
 
-export function natsTraits(server: ServerAbilities, replicas: number): Traits {
+export function natsTraits(
+  { maxPayload }: ServerAbilities,
+  { replicas, schedules }: Pick<QueueSettings, 'replicas' | 'schedules'>,
+): Traits {
   return {
     settles: 'each',
     remembersIds: true,
@@ -20,7 +24,7 @@ export function natsTraits(server: ServerAbilities, replicas: number): Traits {
     keepsHistory: true,
     countsCrashes: true,
     order: 'none',
-    delay: server.schedules ? { maxMs: DELAY_MAX_MS } : 'none',
+    delay: schedules ? { maxMs: DELAY_MAX_MS } : 'none',
     dedupe: 'none',
     deadLetters: 'native',
     priorities: 1,
@@ -29,7 +33,7 @@ export function natsTraits(server: ServerAbilities, replicas: number): Traits {
     clock: 'server',
     durability: replicas > 1 ? 'replicated' : 'disk',
     limits: {
-      bodyBytes: server.maxPayload - HEADERS_MAX,
+      bodyBytes: maxPayload - HEADERS_MAX,
       sendBatch: 10_000,
       receiveBatch: RECEIVE_MAX,
       settleBatch: 10_000,

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect as dial } from '@nats-io/transport-node'
+import { type NatsOptions, type NatsSettings, nats } from 'millrace/nats'
+import { OptionsError } from '../../src/model/errors.ts'
+import { ensureQ, envelope, type NatsBench, one, openNats, signal } from './nats-bench.ts'
+import { connecting, freshPrefix, NATS_URL, NO_NATS, removeStreams } from './nats-harness.ts'
+
+const servers = NATS_URL ?? ''
+const options = { skip: NATS_URL === undefined ? NO_NATS : false }
+
+/** What start-up says about streams that are there already. */
+async function refusals(bench: NatsBench, settings: NatsSettings = {}): Promise<string> {
+  const other = await bench.another(settings)
+  const error = await ensureQ(other).then(
+    () => undefined,
+    (cause: unknown) => cause,
+  )
+  assert.ok(error === undefined || error instanceof OptionsError, String(error))
+  return error?.message ?? ''
+}
+
+test(
+  'nats: what would lose messages is refused at start, all of it by name, and nothing is changed',
+  options,
+  async (t) => {
+    const bench = await openNats(servers)
+    t.after(() => bench.dispose())
+    const stream = `${bench.prefix}-queue-q`
+    const shelf = `${bench.prefix}-shelf-q`
+    const { streams, consumers } = bench.manager
+    await streams.update(stream, { discard: 'old', max_msgs: 1_000, max_age: 600_000 * 1_000_000 })
+    await streams.update(shelf, { max_age: 3_600_000 * 1_000_000 })
+    await consumers.delete(stream, bench.prefix)
+    await consumers.add(stream, {
+      durable_name: bench.prefix,
+      ack_policy: 'explicit',
+      filter_subject: `${bench.prefix}.queue.q`,
+      max_deliver: 5,
+      backoff: [1_000_000_000],
+    })
+    const before = JSON.stringify([
+      (await streams.info(stream)).config,
+      (await consumers.info(stream, bench.prefix)).config,
+    ])
+    for (const topology of ['create', 'check'] as const) {
+      const text = await refusals(bench, { topology })
+      for (const part of [
+        /discard is old with max_msgs 1000/,
+        /max_age is 600000 ms/,
+        /max_age is 3600000 ms; dead letters/,
+        /max_deliver is 5/,
+        /backoff is set/,
+      ]) {
+        assert.match(text, part)
+      }
+    }
+    assert.equal(await refusals(bench, { topology: 'none' }), '')
+    assert.match(await refusals(bench, { horizonMs: 600_000 }), /discard is old/)
+    assert.doesNotMatch(await refusals(bench, { horizonMs: 600_000 }), /max_age is 600000 ms/)
+    const after = JSON.stringify([
+      (await streams.info(stream)).config,
+      (await consumers.info(stream, bench.prefix)).config,
+    ])
+    assert.equal(after, before)
+  },
+)
+
+test('nats: streams that keep what was acked are refused', options, async () => {
+  const prefix = freshPrefix()
+  const connection = await dial({ servers })
+  const manager = await jetstreamManager(connection)
+  for (const retention of ['limits', 'interest'] as const) {
+    await manager.streams.add({
+      name: `${prefix}-queue-q`,
+      subjects: [`${prefix}.queue.q`],
+      retention,
+    })
+    const transport = await connecting(nats({ connection, prefix }))
+    await assert.rejects(
+      ensureQ(transport),
+      new RegExp(`retention is ${retention}; expected workqueue`),
+    )
+    await transport.close()
+    await removeStreams(servers, prefix)
+  }
+  await connection.close()
+})
+
+test('nats: topology check makes nothing and says what is missing', options, async () => {
+  const prefix = freshPrefix()
+  const transport = await connecting(nats({ servers, prefix, topology: 'check' }))
+  await assert.rejects(ensureQ(transport), (error: unknown) => {
+    assert.ok(error instanceof OptionsError)
+    assert.match(error.message, new RegExp(`needs stream ${prefix}-queue-q, which is not there`))
+    assert.match(error.message, new RegExp(`needs stream ${prefix}-shelf-q, which is not there`))
+    return true
+  })
+  await transport.close()
+  const connection = await dial({ servers })
+  for await (const name of (await jetstreamManager(connection)).streams.names()) {
+    assert.ok(!name.startsWith(prefix))
+  }
+  await connection.close()
+})
+
+test('nats: a queue may live under names of its own', options, async () => {
+  const prefix = freshPrefix()
+  const names = {
+    stream: `${prefix}-orders`,
+    subject: `${prefix}.shop.orders`,
+    consumer: 'workers',
+    shelf: `${prefix}-letters`,
+  }
+  const transport = await connecting(nats({ servers, prefix, queues: { q: names } }))
+  await ensureQ(transport)
+  const connection = await dial({ servers })
+  const { consumers } = await jetstreamManager(connection)
+  assert.equal((await consumers.info(names.stream, 'workers')).config.filter_subject, names.subject)
+  await connection.request(names.subject, '{"from":"the shop"}')
+  const subscription = await transport.subscribe('q', {
+    group: 'g',
+    leaseMs: 60_000,
+    maxInFlight: 1,
+  })
+  assert.equal(
+    new TextDecoder().decode((await one(subscription)).envelope.body),
+    '{"from":"the shop"}',
+  )
+  await transport.close()
+  await connection.close()
+  await removeStreams(servers, prefix)
+})
+
+test('nats: a connection of the user stays open when the transport closes', options, async () => {
+  const prefix = freshPrefix()
+  const connection = await dial({ servers })
+  const transport = await connecting(nats({ connection, prefix }))
+  await ensureQ(transport)
+  await transport.send('q', [envelope('a')], { signal })
+  await transport.close()
+  assert.equal(connection.isClosed(), false)
+  await connection.close()
+  await removeStreams(servers, prefix)
+})
+
+test('nats: all that is wrong with the options is said at once, and no address is shown', () => {
+  const wrong = {
+    servers: 'http://user:geheim@host/x',
+    prefix: 'a b',
+    topology: 'make',
+    replicas: 9,
+    ackWait: 5,
+    timeoutMs: 1,
+    queues: { q: { strem: 'x', subject: 'a.*' } },
+  }
+  assert.throws(
+    () => nats(wrong as unknown as NatsOptions),
+    (error: unknown) => {
+      assert.ok(error instanceof OptionsError)
+      for (const part of [
+        /servers: expected addresses/,
+        /prefix: /,
+        /topology: /,
+        /replicas: /,
+        /unknown option "ackWait", did you mean "ackWaitMs"/,
+        /timeoutMs: /,
+        /strem/,
+        /subject: expected a subject without wildcards/,
+      ]) {
+        assert.match(error.message, part)
+      }
+      assert.doesNotMatch(error.message, /geheim/)
+      return true
+    },
+  )
+  assert.throws(
+    () => nats({} as unknown as NatsOptions),
+    /servers or connection: expected one of them/,
+  )
+})
