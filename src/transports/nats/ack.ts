@@ -6,9 +6,9 @@ export type AckWord = '+ACK' | '-NAK' | '+WPI' | `-NAK {"delay":${number}}`
 
 /** Says it and waits until the server has confirmed. @throws when it did not, in time */
 export async function answeredBy(
-  { client: { nc }, timeoutMs }: Store,
+  { request, timeoutMs }: Store,
   { reply }: Pick<Held, 'reply'>,
   word: AckWord,
 ): Promise<void> {
-  await nc.request(reply, word, { timeout: timeoutMs })
+  await request(reply, word, { timeout: timeoutMs })
 }

@@ -25,11 +25,10 @@ export async function writeAttempts(
   names: QueueNames,
   { history, ...written }: Written,
 ): Promise<void> {
-  const { nc } = store.client
   const { timeoutMs, server } = store
   const text = `{"history":${historyText(history, server.maxPayload - MARGIN)},${JSON.stringify(written).slice(1)}`
   const answer = readAnswer(
-    await nc.request(names.attempts(written.id), text, { timeout: timeoutMs }),
+    await store.request(names.attempts(written.id), text, { timeout: timeoutMs }),
   )
   if (answer.error !== undefined)
     throw new Error('attempts could not be written', { cause: answeredFault(answer.error).cause })

@@ -46,10 +46,10 @@ async function oldestMs(
   names: QueueNames,
   { delivered }: ConsumerInfo,
 ): Promise<number | undefined> {
-  const { nc, api } = store.client
+  const { api } = store.client
   const request = JSON.stringify({ seq: delivered.stream_seq + 1, next_by_subj: names.subject })
   const { timeoutMs } = store
-  const msg = await nc.request(`${api}.STREAM.MSG.GET.${names.stream}`, request, {
+  const msg = await store.request(`${api}.STREAM.MSG.GET.${names.stream}`, request, {
     timeout: timeoutMs,
   })
   const storedAt = Date.parse(String(read(read(parsed(msg.string()), 'message'), 'time')))

@@ -10,6 +10,8 @@ const NAMES: Readonly<Record<string, Meaning>> = {
   ClosedConnectionError: ['unavailable', false, 'unknown'],
   DrainingConnectionError: ['unavailable', false, 'notApplied'],
   ConnectionError: ['unavailable', true, 'unknown'],
+  ConnectionLostError: ['unavailable', true, 'unknown'],
+  NoConnectionError: ['unavailable', true, 'notApplied'],
   NoRespondersError: ['unavailable', true, 'notApplied'],
   NoResponders: ['unavailable', true, 'notApplied'],
   PullError: ['unavailable', true, 'notApplied'],

@@ -35,7 +35,7 @@ export async function bury(
     [DEATH]: JSON.stringify({ errorClass, reason: reason.slice(0, REASON_MAX), owner }),
   })
   const subject = names.dead(envelope.id)
-  const msg = await client.nc.request(subject, envelope.body, { headers, timeout: timeoutMs })
+  const msg = await store.request(subject, envelope.body, { headers, timeout: timeoutMs })
   const { error } = readAnswer(msg)
   if (error !== undefined) {
     throw new Error('the dead letter could not be stored', { cause: answeredFault(error).cause })

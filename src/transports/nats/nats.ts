@@ -49,7 +49,7 @@ function open(client: Client, options: Resolved, { clock, logger }: ConnectConte
     schedules: options.settings.schedules && server.schedules,
   }
   const closing = new AbortController()
-  const connection = watchConnection(client.nc, logger)
+  const connection = watchConnection(client.nc, clock, logger)
   const store: Store = {
     client,
     server,
@@ -63,6 +63,7 @@ function open(client: Client, options: Resolved, { clock, logger }: ConnectConte
     settings,
     closing: closing.signal,
     stuck: new Map(),
+    request: connection.request,
     onReconnect: connection.onReconnect,
   }
   return natsTransport({

@@ -56,15 +56,13 @@ async function sendAgain(store: Store, names: QueueNames, stored: Stored): Promi
 }
 
 async function confirmed(
-  { client, timeoutMs }: Store,
+  { client, request, timeoutMs }: Store,
   subject: string,
   body: Uint8Array | string,
   fields: Readonly<Record<string, string>>,
 ): Promise<void> {
   const headers = client.headers(fields)
-  const { error } = readAnswer(
-    await client.nc.request(subject, body, { headers, timeout: timeoutMs }),
-  )
+  const { error } = readAnswer(await request(subject, body, { headers, timeout: timeoutMs }))
   if (error === undefined) return
   throw new Error(`${subject} took nothing: ${error.description ?? error.code}`, {
     cause: answeredFault(error).cause,

@@ -101,10 +101,12 @@ export async function publish(
   names: QueueNames,
   { subject, body, headers, id }: Publication,
 ): Promise<Sent> {
-  const { nc, headers: make } = store.client
   try {
     const answer = readAnswer(
-      await nc.request(subject, body, { headers: make(headers), timeout: store.timeoutMs }),
+      await store.request(subject, body, {
+        headers: store.client.headers(headers),
+        timeout: store.timeoutMs,
+      }),
     )
     if (answer.error !== undefined) return { ok: false, fault: answeredFault(answer.error) }
     return answer.duplicate === true ? duplicateOf(id) : stored(id)

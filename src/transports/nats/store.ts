@@ -5,6 +5,7 @@ import type { Logger } from '../../model/logger.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { Client } from './client.ts'
+import type { Connection } from './connection.ts'
 import { namesOf, type PhysicalNames, type QueueNames } from './names.ts'
 import type { ServerAbilities } from './server.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -25,8 +26,9 @@ export interface Store {
   readonly closing: AbortSignal
   /** Sentences about queues that stand still, by queue; `health()` shows them. */
   readonly stuck: Map<string, string>
-  /** Calls back when the connection is there again; the result ends that. */
-  readonly onReconnect: (run: () => void) => () => void
+  /** See `Connection`. */
+  readonly request: Connection['request']
+  readonly onReconnect: Connection['onReconnect']
 }
 
 /** What streams and consumers are made with. */
