@@ -2,6 +2,8 @@ import type { AttemptRecord, ErrorClass } from '../model/history.ts'
 
 /** The one model behind CLI, HTTP and dashboard. `queue` is a name or a definition. */
 export interface Admin {
+  /** What the backend does by itself, and who brings the rest. */
+  backend(): BackendView
   stats(queue: QueueRef): Promise<QueueStats>
   pause(queue: QueueRef): Promise<void>
   resume(queue: QueueRef): Promise<void>
@@ -21,6 +23,21 @@ export interface Admin {
 }
 
 export type QueueRef = string | { readonly name: string }
+
+export interface BackendView {
+  readonly name: string
+  /** Undefined when the app has none. */
+  readonly store: string | undefined
+  /** What a confirmed message survives: the end of a process, of a machine's power, of a machine. */
+  readonly durability: 'process' | 'disk' | 'replicated'
+  readonly abilities: readonly {
+    readonly need: string
+    readonly from: 'backend' | 'layer' | 'store'
+    readonly how: string
+  }[]
+  /** What is wrong and no call would tell, a sentence each. */
+  readonly problems: readonly string[]
+}
 
 export interface QueueStats {
   readonly queue: string

@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import type { Browse, Shelf, Transport } from '../transport/transport.ts'
-import type { QueueRef } from './admin.ts'
+import type { BackendView, QueueRef } from './admin.ts'
 import type { ViewedQueue } from './views.ts'
 
 /** A queue as the administration sees it. */
@@ -12,6 +12,7 @@ export interface AdminQueue extends ViewedQueue {
 
 export interface AdminContext {
   readonly transport: Transport
+  readonly backend: () => BackendView
   readonly clock: Clock
   /** @throws MILLRACE_UNKNOWN_QUEUE */
   readonly find: (queue: QueueRef) => AdminQueue

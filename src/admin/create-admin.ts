@@ -8,6 +8,7 @@ import { deadMessageView, messageView } from './views.ts'
 export function createAdmin(context: AdminContext): Admin {
   const { transport, find } = context
   return {
+    backend: context.backend,
     stats: async (ref) => {
       const queue = find(ref)
       const gauge = await browseOf(transport).gauge(queue.name)

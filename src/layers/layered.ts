@@ -2,8 +2,8 @@ import type { Clock } from '../model/clock.ts'
 import type { Fault } from '../model/fault.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
-import type { Traits } from '../transport/traits.ts'
 import type { Transport } from '../transport/transport.ts'
+import { abilitiesOf } from './abilities.ts'
 import { copies } from './copies.ts'
 import { deadLetters } from './dead-letters.ts'
 import { delays } from './delays.ts'
@@ -19,19 +19,9 @@ export interface LayeredOptions {
   readonly random: () => number
 }
 
-/** Shorter than the longest that a retry may wait by default (an hour), and than a throttled one (a day). */
-const DELAY_NEEDED_MS = 86_400_000
-
 /** What this transport lacks that only a store can bring, a phrase each; empty when it lacks nothing. */
-export function storeNeeds({ traits }: Transport): readonly string[] {
-  const isOrdered = traits.order !== 'none'
-  return [
-    ...(isOrdered && !traits.keepsHistory
-      ? ['the attempts of messages that stay in their order']
-      : []),
-    ...(!isOrdered && lacksDelay(traits) ? ['delays and backoff of up to a day'] : []),
-    ...(traits.deadLetters === 'none' ? ['dead letters that can be listed and redriven'] : []),
-  ]
+export function storeNeeds(transport: Pick<Transport, 'traits' | 'browse'>): readonly string[] {
+  return abilitiesOf(transport).flatMap(({ lack }) => (lack === undefined ? [] : [lack]))
 }
 
 /**
@@ -40,23 +30,17 @@ export function storeNeeds({ traits }: Transport): readonly string[] {
  */
 export function layered(transport: Transport, options: LayeredOptions): Transport {
   const { store, clock, logger, random } = options
+  const from = new Map(abilitiesOf(transport).map((ability) => [ability.need, ability.from]))
   let top = transport
-  const isOrdered = top.traits.order !== 'none'
-  if (store !== undefined && !isOrdered && lacksDelay(top.traits)) {
+  if (store !== undefined && from.get('delays') === 'store') {
     top = delays(top, { store, clock, logger })
   }
-  if (!top.traits.keepsHistory && top.traits.settles === 'each') {
-    if (!isOrdered) top = copies(top)
-    else if (store !== undefined) top = journals(top, store)
-  }
+  if (from.get('attempts') === 'layer') top = copies(top)
   if (store === undefined) return top
-  if (top.traits.deadLetters === 'none') top = deadLetters(top, { store, clock, random })
-  if (top.traits.dedupe === 'none' || top.traits.dedupe.windowMs !== 'any') {
-    top = rememberedKeys(top, store, clock)
-  }
-  if (top.browse !== undefined && top.browse.setPaused === undefined) {
-    top = pauses(top, store, clock)
-  }
+  if (from.get('attempts') === 'store') top = journals(top, store)
+  if (from.get('deadLetters') === 'store') top = deadLetters(top, { store, clock, random })
+  if (from.get('keys') === 'store') top = rememberedKeys(top, store, clock)
+  if (from.get('pauses') === 'store' && top.browse !== undefined) top = pauses(top, store, clock)
   if (top === transport) return top
   return { ...top, diagnose: (error) => diagnosed(error, transport, store) }
 }
@@ -65,8 +49,4 @@ export function layered(transport: Transport, options: LayeredOptions): Transpor
 function diagnosed(error: unknown, transport: Transport, store: Store): Fault {
   const fault = transport.diagnose(error)
   return fault.code === 'unknown' ? store.diagnose(error) : fault
-}
-
-function lacksDelay({ delay }: Traits): boolean {
-  return delay === 'none' || delay.maxMs < DELAY_NEEDED_MS
 }

@@ -8,6 +8,7 @@ import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
 import { admission } from './admission.ts'
 import type { App, QueueCounters } from './app.ts'
+import { backendView } from './backend-view.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
 import { type DrainRate, drainRate } from './drain-rate.ts'
@@ -56,6 +57,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     clock: resolved.clock,
     find: (queue) => find(queue).queue,
     inboxTtlMs: parts.inbox?.ttlMs,
+    backend: () => backendView(parts),
   })
 
   const work: App<Tx>['work'] = (queue, handler, given = {}) => {

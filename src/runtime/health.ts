@@ -3,6 +3,7 @@ import { messageOfError } from '../model/describe-error.ts'
 import type { Health } from './app.ts'
 import { bounded } from './bounded.ts'
 import type { Lifecycle } from './lifecycle.ts'
+import { problemsOf } from './own-problems.ts'
 import type { Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
 import type { Worker } from './worker.ts'
@@ -34,15 +35,10 @@ export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> 
       `the outbox relay has not got through since ${new Date(relay.lastPassAt).toISOString()}`,
     )
   }
-  reasons.push(...ownProblems(sources.parts))
+  reasons.push(...problemsOf(sources.parts))
   const unreachable = await probe(sources)
   if (unreachable !== undefined) reasons.push(unreachable)
   return { ok: reasons.length === 0, reasons }
-}
-
-/** One file may be that of all. */
-function ownProblems<Tx>({ store, transport, inbox, outbox }: Parts<Tx>): ReadonlySet<string> {
-  return new Set([store, transport, inbox, outbox].flatMap((part) => part?.problems?.() ?? []))
 }
 
 async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined> {

@@ -1,4 +1,5 @@
 import type { Inbox } from '../inbox/inbox.ts'
+import { type Ability, abilitiesOf } from '../layers/abilities.ts'
 import { layered, storeNeeds } from '../layers/layered.ts'
 import { classifyError } from '../model/classify-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
@@ -14,6 +15,8 @@ import { GRACE_MS } from './worker-deps.ts'
 /** The live connections of an app. */
 export interface Parts<Tx> {
   readonly store: Store | undefined
+  /** Who brings what the app needs; of the backend below all layers. */
+  readonly abilities: readonly Ability[]
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly outbox: Outbox | undefined
@@ -59,7 +62,7 @@ export async function openParts<Tx>(
       options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
     const outbox =
       options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
-    return { store, transport, inbox, outbox }
+    return { store, transport, inbox, outbox, abilities: abilitiesOf(backend) }
   } catch (error) {
     for (const part of opened.reverse()) await part.close().catch(() => undefined)
     throw error

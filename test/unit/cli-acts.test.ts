@@ -247,3 +247,18 @@ test('stats shows all queues as a table', async (t) => {
   assert.equal(head, 'QUEUE   DEPTH  IN FLIGHT  SCHEDULED  DEAD  AGE   PAUSED  CAPACITY  OWNER')
   assert.equal(row, 'orders      0          0          0     0  0 ms  no        100000  team-shop')
 })
+
+test('doctor says what the backend does by itself, and that nothing is wrong', async (t) => {
+  const { run } = await shop(t)
+  const { code, stdout } = await run('doctor')
+  assert.equal(code, 0)
+  assert.match(stdout, /^backend: sqlite\na confirmed message survives .*\n\nNEED +FROM +HOW\n/)
+  assert.match(stdout, /^delays +backend +up to \d+ days$/m)
+  assert.match(stdout, /^nothing is wrong$/m)
+  const { abilities, health } = JSON.parse((await run('doctor', '--json')).stdout)
+  assert.equal(health.ok, true)
+  assert.deepEqual(
+    abilities.map(({ need }: { need: string }) => need),
+    ['delays', 'attempts', 'deadLetters', 'keys', 'pauses'],
+  )
+})

@@ -5,6 +5,7 @@ import { dlqDiscard } from './dlq-discard.ts'
 import { dlqLs } from './dlq-ls.ts'
 import { dlqRedrive } from './dlq-redrive.ts'
 import { dlqShow } from './dlq-show.ts'
+import { doctor } from './doctor.ts'
 import { explainError } from './explain-error.ts'
 import { init } from './init.ts'
 import { message } from './message.ts'
@@ -21,6 +22,7 @@ export const commands: readonly Command[] = [
   start,
   send,
   stats,
+  doctor,
   dlqLs,
   dlqShow,
   dlqRedrive,

@@ -1,0 +1,45 @@
+import type { BackendView } from '../../admin/admin.ts'
+import type { Command } from '../command.ts'
+import { DONE, FAILED } from '../exit-code.ts'
+import { table } from '../terminal-text.ts'
+import { withApp } from '../with-app.ts'
+
+export const doctor: Command = {
+  name: 'doctor',
+  summary: 'show what the backend does by itself, who brings the rest, and what is wrong',
+  operands: '',
+  minOperands: 0,
+  maxOperands: 0,
+  options: {},
+  notes: ['Ends with 1 when something is wrong.'],
+  run: (call) =>
+    withApp(call, 'check', async ({ app }) => {
+      const health = await app.health()
+      const view = app.admin.backend()
+      if (call.out.json) call.out.data({ ...view, health })
+      else for (const line of lines(view, health.reasons)) call.out.line(line)
+      return health.ok ? DONE : FAILED
+    }),
+}
+
+const HEAD = ['NEED', 'FROM', 'HOW']
+
+const SURVIVES = {
+  process: 'the end of a process, not a power cut',
+  disk: 'a power cut of its machine',
+  replicated: 'the loss of a machine',
+} as const satisfies Record<BackendView['durability'], string>
+
+function lines(view: BackendView, reasons: readonly string[]): readonly string[] {
+  return [
+    `backend: ${view.name}${view.store === undefined ? '' : `, store: ${view.store}`}`,
+    `a confirmed message survives ${SURVIVES[view.durability]}`,
+    '',
+    ...table(
+      HEAD,
+      view.abilities.map(({ need, from, how }) => [need, from, how]),
+    ),
+    '',
+    ...(reasons.length === 0 ? ['nothing is wrong'] : reasons.map((reason) => `wrong: ${reason}`)),
+  ]
+}

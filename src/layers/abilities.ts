@@ -1,0 +1,94 @@
+import type { Traits } from '../transport/traits.ts'
+import type { Transport } from '../transport/transport.ts'
+
+/** What an app asks of its backend. */
+export type Need = 'delays' | 'attempts' | 'deadLetters' | 'keys' | 'pauses'
+
+/** Who brings it: the backend itself, a layer over it, or a layer with the store. */
+export interface Ability {
+  readonly need: Need
+  readonly from: 'backend' | 'layer' | 'store'
+  /** A phrase: what it rests on, and what it costs. */
+  readonly how: string
+  /** Without it no app starts; undefined for what can be done without. */
+  readonly lack?: string
+}
+
+/** Longer than any retry waits (an hour by default) and as long as a throttled message may wait. */
+export const DELAY_NEEDED_MS = 86_400_000
+
+/** For each need, who brings it on this backend. A pure function of what the backend says of itself. */
+export function abilitiesOf({
+  traits,
+  browse,
+}: Pick<Transport, 'traits' | 'browse'>): readonly Ability[] {
+  return [
+    delaysOf(traits),
+    attemptsOf(traits),
+    traits.deadLetters === 'native'
+      ? native('deadLetters', 'listed, shown and redriven where they are')
+      : {
+          need: 'deadLetters',
+          from: 'store',
+          how: 'put on the store’s shelf, then acked; a redrive sends, then takes off: a crash between doubles',
+          lack: 'dead letters that can be listed and redriven',
+        },
+    keysOf(traits),
+    browse?.setPaused === undefined
+      ? { need: 'pauses', from: 'store', how: 'whoever received asks before handing out' }
+      : native('pauses', 'remembered by the backend'),
+  ]
+}
+
+function native(need: Need, how: string): Ability {
+  return { need, from: 'backend', how }
+}
+
+function delaysOf({ delay, order, release }: Traits): Ability {
+  if (delay !== 'none' && delay.maxMs >= DELAY_NEEDED_MS) {
+    return native('delays', `up to ${days(delay.maxMs)} days`)
+  }
+  if (order !== 'none') {
+    const held = release === 'delayed' ? 'a failed message waits in its place' : 'nothing waits'
+    return native('delays', `${held}; a delayed send would leave its order, and is refused`)
+  }
+  const own = delay === 'none' ? 'all of them' : `those above ${delay.maxMs / 1_000} s`
+  return {
+    need: 'delays',
+    from: 'store',
+    how: `${own} wait in the store, and are sent when due`,
+    lack: 'delays and backoff of up to a day',
+  }
+}
+
+function attemptsOf({ keepsHistory, order, settles }: Traits): Ability {
+  if (keepsHistory) return native('attempts', 'kept with the message')
+  if (order !== 'none' || settles === 'upTo') {
+    return {
+      need: 'attempts',
+      from: 'store',
+      how: 'a journal beside messages that stay in their order',
+      lack: 'the attempts of messages that stay in their order',
+    }
+  }
+  return {
+    need: 'attempts',
+    from: 'layer',
+    how: 'a failed message is a confirmed copy, then an ack: a crash between doubles, the order is that of the copies',
+  }
+}
+
+function keysOf({ dedupe }: Traits): Ability {
+  if (dedupe !== 'none' && dedupe.windowMs === 'any') {
+    return native('keys', 'remembered with the message, any window')
+  }
+  return {
+    need: 'keys',
+    from: 'store',
+    how: 'reserved, sent, confirmed: two calls to the store for a message with a key, none without',
+  }
+}
+
+function days(ms: number): number {
+  return Math.floor(ms / 86_400_000)
+}

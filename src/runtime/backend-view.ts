@@ -1,0 +1,15 @@
+import type { BackendView } from '../admin/admin.ts'
+import { problemsOf } from './own-problems.ts'
+import type { Parts } from './parts.ts'
+
+/** For `millrace doctor`, and whoever wants to know what an app rests on. */
+export function backendView<Tx>(parts: Parts<Tx>): BackendView {
+  const { transport, store, abilities } = parts
+  return {
+    name: transport.name,
+    store: store?.name,
+    durability: transport.traits.durability,
+    abilities: abilities.map(({ need, from, how }) => ({ need, from, how })),
+    problems: [...problemsOf(parts)],
+  }
+}
