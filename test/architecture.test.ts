@@ -9,10 +9,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   transport: ['model'],
   layers: ['model', 'transport', 'store'],
   store: ['model', 'transport'],
-  stores: ['model', 'transport', 'store', 'sql', 'codec'],
+  stores: ['model', 'transport', 'store', 'sql', 'codec', 'redis'],
   sql: ['model'],
   codec: ['model'],
-  transports: ['model', 'transport', 'sql', 'codec'],
+  redis: ['model', 'transport'],
+  transports: ['model', 'transport', 'sql', 'codec', 'redis'],
   inbox: ['model', 'transport', 'sql'],
   outbox: ['model', 'transport', 'sql'],
   deadletters: ['model', 'transport'],
@@ -57,9 +58,9 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     '@nats-io/jetstream',
     '@nats-io/transport-node',
     '@platformatic/kafka',
-    '@redis/client',
     'amqplib',
   ],
+  redis: ['@redis/client'],
 }
 
 interface Edge {

@@ -112,7 +112,7 @@ const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 const example = {
   transport: 'sqlite(…), postgres(…) or memory()',
-  store: 'sqliteStore(…), postgresStore(…) or memoryStore()',
+  store: 'postgresStore(…), redisStore(…), sqliteStore(…) or memoryStore()',
   inbox: 'sqliteInbox(…) or postgresInbox(…)',
   outbox: 'sqliteOutbox(…) or postgresOutbox(…)',
 } as const

@@ -48,6 +48,8 @@ export interface StoreTraits {
   /** Whose clock decides when something is due or over. */
   readonly clock: 'caller' | 'server'
   readonly durability: 'process' | 'disk' | 'replicated'
+  /** What has ended takes room until it is pruned, or the backend removes it itself and `prune` finds nothing. */
+  readonly ends: 'by prune' | 'by itself'
   readonly limits: {
     /** Largest body of one message. */
     readonly bodyBytes: number

@@ -17,6 +17,8 @@ export interface GuardedStoreOptions {
   readonly name: string
   readonly clock: StoreTraits['clock']
   readonly durability: StoreTraits['durability']
+  /** Default `by prune`. */
+  readonly ends?: StoreTraits['ends']
   readonly parts: StoreParts
   /** Names the fault behind an error of the client. */
   readonly diagnose: (error: unknown) => Fault
@@ -30,14 +32,14 @@ export type Open = () => void
 
 /** A store that holds what `Store` says of bounds and of its end, whatever is behind it. */
 export function guardedStore(options: GuardedStoreOptions): Store {
-  const { parts, clock, durability } = options
+  const { parts, clock, durability, ends = 'by prune' } = options
   let ending: Promise<void> | undefined
   const open: Open = () => {
     if (ending !== undefined) throw closedError('the store')
   }
   return {
     name: options.name,
-    traits: { clock, durability, limits: { bodyBytes: BODY_MAX_BYTES, batch: BATCH_MAX } },
+    traits: { clock, durability, ends, limits: { bodyBytes: BODY_MAX_BYTES, batch: BATCH_MAX } },
     keys: guardedKeys(parts.keys, open),
     delayed: guardedDelayed(parts.delayed, open),
     shelf: guardedShelf(parts.shelf, open),

@@ -21,6 +21,11 @@ export {
   postgresStore,
 } from './postgres/postgres-store.ts'
 export {
+  type RedisStoreOptions,
+  type RedisStoreSettings,
+  redisStore,
+} from './redis/redis-store.ts'
+export {
   type SqliteStoreOptions,
   type SqliteStoreSettings,
   sqliteStore,

@@ -1,8 +1,8 @@
+import type { Reply } from '../../redis/wire.ts'
 import type { Browse, StoredMessage } from '../../transport/transport.ts'
 import { entryOf } from './entry.ts'
 import { scripts } from './script.ts'
 import { needQueue, run, type Store } from './store.ts'
-import type { Reply } from './wire.ts'
 
 export function browse(store: Store): Required<Browse> {
   const { group } = store

@@ -1,6 +1,6 @@
 import { type Clock, pause } from '../../model/clock.ts'
 import type { Logger } from '../../model/logger.ts'
-import type { Wire } from './wire.ts'
+import type { Wire } from '../../redis/wire.ts'
 
 /** Hears from other connections that a queue has news. A hint: receives look by themselves beneath it. */
 export interface Ear {

@@ -7,7 +7,7 @@ import {
   freshHistory,
   saturated,
 } from '../../model/history.ts'
-import type { Reply } from './wire.ts'
+import type { Reply } from '../../redis/wire.ts'
 
 /** What an entry of the stream says, whoever wrote it. */
 export interface Entry {

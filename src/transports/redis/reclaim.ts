@@ -1,9 +1,10 @@
 import { afterCrash } from '../../model/history.ts'
+import { call } from '../../redis/call.ts'
+import type { Reply } from '../../redis/wire.ts'
 import { entryOf, stateFields } from './entry.ts'
 import type { QueueKeys } from './keys.ts'
 import { scripts } from './script.ts'
-import { call, run, type Store } from './store.ts'
-import type { Reply } from './wire.ts'
+import { run, type Store } from './store.ts'
 
 /** A sweep ends after this many steps; the next receive goes on. */
 const STEPS_MAX = 50

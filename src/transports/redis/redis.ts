@@ -1,16 +1,17 @@
 import { closedError } from '../../model/closed-error.ts'
+import { openWire } from '../../redis/open-wire.ts'
+import { judgeServer, readFacts } from '../../redis/server.ts'
+import type { Wire } from '../../redis/wire.ts'
 import { openBell } from '../../transport/bell.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
 import { deafEar, openEar } from './ear.ts'
-import { openWire } from './open-wire.ts'
 import { type RedisOptions, type Resolved, resolveOptions } from './options.ts'
-import { judgeServer, readFacts } from './server.ts'
 import type { Store } from './store.ts'
 import { redisTraits } from './traits.ts'
 import { redisTransport } from './transport.ts'
-import type { Wire } from './wire.ts'
 
-export type { RedisAddress, RedisOptions, RedisSettings } from './options.ts'
+export type { RedisAddress } from '../../redis/address.ts'
+export type { RedisOptions, RedisSettings } from './options.ts'
 
 /**
  * Queues in Redis 6.2 or newer or Valkey, shared by any number of processes: a stream with one consumer group for each.

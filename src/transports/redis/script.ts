@@ -1,14 +1,8 @@
-import { createHash } from 'node:crypto'
+import { type Script, scriptOf } from '../../redis/call.ts'
 import * as adminScripts from './scripts/admin.ts'
 import * as claimScripts from './scripts/claim.ts'
 import * as sendScripts from './scripts/send.ts'
 import * as settleScripts from './scripts/settle.ts'
-
-export interface Script {
-  readonly source: string
-  /** How EVALSHA names it. */
-  readonly sha: string
-}
 
 type Name =
   | keyof typeof adminScripts
@@ -30,8 +24,7 @@ export const scripts: Readonly<Record<Name, Script>> = {
 function mapped<Key extends string>(all: Readonly<Record<Key, string>>): Record<Key, Script> {
   const made: Partial<Record<Key, Script>> = {}
   for (const name in all) {
-    const source = all[name]
-    made[name] = { source, sha: createHash('sha1').update(source).digest('hex') }
+    made[name] = scriptOf(all[name])
   }
   return made as Record<Key, Script>
 }

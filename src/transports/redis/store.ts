@@ -1,14 +1,14 @@
 import type { Clock } from '../../model/clock.ts'
 import { closedError } from '../../model/closed-error.ts'
 import type { Logger } from '../../model/logger.ts'
+import { type CallOptions, runScript, type Script } from '../../redis/call.ts'
+import type { Args, Reply, Wire } from '../../redis/wire.ts'
 import type { Bell } from '../../transport/bell.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { Ear } from './ear.ts'
-import { callError, RedisConnectionError, wordOf } from './fault.ts'
 import { type QueueKeys, queueKeys } from './keys.ts'
-import { type Script, scripts } from './script.ts'
-import type { Args, Reply, Wire } from './wire.ts'
+import { scripts } from './script.ts'
 
 /** One connection with what every part of the transport needs. */
 export interface Store {
@@ -31,11 +31,8 @@ export interface Store {
   readonly queues: Map<string, QueueKeys>
 }
 
-export interface RunOptions {
+export interface RunOptions extends CallOptions {
   readonly keys?: readonly string[]
-  readonly bytes?: boolean
-  readonly signal?: AbortSignal
-  readonly timeoutMs?: number
 }
 
 /** Runs one script on the keys of one queue. */
@@ -48,67 +45,8 @@ export async function run(
 ): Promise<Reply> {
   if (store.closing.aborted) throw closedError('the transport')
   options.signal?.throwIfAborted()
-  const { keys = [] } = options
-  const rest = [String(queue.all.length + keys.length), ...queue.all, ...keys, ...args]
-  try {
-    return await call(store, queue.meta, ['EVALSHA', script.sha, ...rest], options)
-  } catch (error) {
-    // A server that was restarted, or another node. Nothing has run; EVAL also loads it.
-    if (wordOf(error) !== 'NOSCRIPT') throw error
-    return await call(store, queue.meta, ['EVAL', script.source, ...rest], options)
-  }
-}
-
-export type CallParts = Pick<Store, 'wire' | 'clock' | 'timeoutMs'>
-
-/**
- * One command with a limit in time. When it is over the connection is given up: whatever else waits on it would wait for
- * ever.
- */
-export async function call(
-  { wire, clock, timeoutMs: defaultMs }: CallParts,
-  key: string | undefined,
-  args: Args,
-  options: RunOptions = {},
-): Promise<Reply> {
-  const { bytes = false, signal, timeoutMs = defaultMs } = options
-  const limit = openLimit(clock, timeoutMs, signal)
-  const generation = wire.generation()
-  const giveUp = (): void => wire.renew(generation)
-  try {
-    if (!wire.isReady()) await limit.race(wire.ready(), 'notApplied', giveUp)
-    return await limit.race(wire.send(key, args, bytes), 'unknown', giveUp)
-  } finally {
-    limit.end()
-  }
-}
-
-interface Limit {
-  race<T>(work: Promise<T>, outcome: 'notApplied' | 'unknown', onTimeout: () => void): Promise<T>
-  end(): void
-}
-
-function openLimit(clock: Clock, timeoutMs: number, signal: AbortSignal | undefined): Limit {
-  let give: ((error: unknown, timedOut: boolean) => void) | undefined
-  const cancel = clock.after(timeoutMs, () => give?.(undefined, true))
-  const abort = (): void => give?.(signal?.reason, false)
-  signal?.addEventListener('abort', abort, { once: true })
-  return {
-    race: (work, outcome, onTimeout) =>
-      new Promise((resolve, reject) => {
-        give = (reason, timedOut) => {
-          if (!timedOut) return reject(reason)
-          onTimeout()
-          reject(new RedisConnectionError(`no answer within ${timeoutMs} ms`, outcome))
-        }
-        work.then(resolve, (error: unknown) => reject(callError(error, outcome)))
-      }),
-    end() {
-      give = undefined
-      cancel()
-      signal?.removeEventListener('abort', abort)
-    },
-  }
+  const { keys = [], ...call } = options
+  return await runScript(store, script, [...queue.all, ...keys], args, call)
 }
 
 /** A transport is asked only for queues that were ensured. */

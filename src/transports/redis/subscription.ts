@@ -1,9 +1,10 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Delivery } from '../../model/delivery.ts'
+import { redisFault } from '../../redis/fault.ts'
+import type { Reply } from '../../redis/wire.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Entry, entryOf, plainEntry } from './entry.ts'
-import { redisFault } from './fault.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handOut } from './held.ts'
 import type { QueueKeys } from './keys.ts'
@@ -12,7 +13,6 @@ import { scripts } from './script.ts'
 import { giveBack, renewBatch, settleBatch } from './settle.ts'
 import { pollEveryMs, run, type Store } from './store.ts'
 import { RECEIVE_MAX } from './traits.ts'
-import type { Reply } from './wire.ts'
 
 export interface SubscriptionParts {
   readonly store: Store

@@ -1,3 +1,4 @@
+import { redisFault } from '../../redis/fault.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type {
@@ -7,7 +8,6 @@ import type {
   Transport,
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
-import { redisFault } from './fault.ts'
 import { queueKeys } from './keys.ts'
 import { scripts } from './script.ts'
 import { send } from './send.ts'

@@ -14,6 +14,7 @@ export const prune: StoreFamily = {
   promises: [
     {
       title: 'Pruning removes what has ended, no more than asked for at once, and nothing else.',
+      when: ({ traits }) => traits.ends === 'by prune',
       async keep({ near, far, fresh, harness, leaseRunsOut }) {
         await pruneAll(near)
         const queue = fresh()

@@ -1,7 +1,7 @@
-import { OptionsError } from '../../model/errors.ts'
-import type { Logger } from '../../model/logger.ts'
+import { OptionsError } from '../model/errors.ts'
+import type { Logger } from '../model/logger.ts'
+import { type CallParts, call } from './call.ts'
 import { wordOf } from './fault.ts'
-import { type CallParts, call } from './store.ts'
 import type { Reply } from './wire.ts'
 
 /** What a server says of itself; undefined where it does not. */

@@ -1,6 +1,6 @@
-import type { Fault, FaultCode } from '../../model/fault.ts'
-import { read } from '../../model/probe.ts'
-import { redact } from '../../model/redact.ts'
+import type { Fault, FaultCode } from '../model/fault.ts'
+import { read } from '../model/probe.ts'
+import { redact } from '../model/redact.ts'
 
 /** The connection failed a call, not the server. */
 export class RedisConnectionError extends Error {

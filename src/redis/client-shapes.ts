@@ -1,4 +1,4 @@
-import { read } from '../../model/probe.ts'
+import { read } from '../model/probe.ts'
 import type { Args, Reply } from './wire.ts'
 
 /** What a client of `redis` or `@redis/client` looks like from outside, whichever of its three kinds. */

@@ -1,8 +1,8 @@
-import { MillraceError } from '../../model/errors.ts'
-import { redact } from '../../model/redact.ts'
+import { MillraceError } from '../model/errors.ts'
+import { redact } from '../model/redact.ts'
+import type { RedisAddress, Sentinels } from './address.ts'
 import { anyClient } from './client-shapes.ts'
 import { RedisConnectionError } from './fault.ts'
-import type { Resolved, Sentinels } from './options.ts'
 import type { Wire } from './wire.ts'
 import { manyWire } from './wire-many.ts'
 import { singleWire } from './wire-single.ts'
@@ -11,8 +11,13 @@ const RECONNECT_MAX_MS = 2_000
 /** RESP2 is what every version speaks, and all that scripts answer. */
 const RESP = 2
 
+interface Place {
+  readonly address: RedisAddress
+  readonly timeoutMs: number
+}
+
 /** @throws MILLRACE_MISSING_CLIENT without @redis/client; RedisConnectionError when nobody answers */
-export async function openWire({ address, timeoutMs }: Resolved): Promise<Wire> {
+export async function openWire({ address, timeoutMs }: Place): Promise<Wire> {
   if (address.client !== undefined) return givenWire(address.client)
   const redis = await loadRedis()
   let opened = false
