@@ -1,3 +1,4 @@
+import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import { redact } from '../model/redact.ts'
 import type { RedisAddress, Sentinels } from './address.ts'
@@ -17,7 +18,10 @@ interface Place {
 }
 
 /** @throws MILLRACE_MISSING_CLIENT without @redis/client; RedisConnectionError when nobody answers */
-export async function openWire({ address, timeoutMs }: Place): Promise<Wire> {
+export async function openWire(
+  { address, timeoutMs }: Place,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<Wire> {
   if (address.client !== undefined) return givenWire(address.client)
   const redis = await loadRedis()
   let opened = false
@@ -35,11 +39,19 @@ export async function openWire({ address, timeoutMs }: Place): Promise<Wire> {
   if (made === undefined) throw new Error('the client of @redis/client has another shape')
   const { client } = made
   client.on('error', () => {})
+  // The client limits the connection of the socket, not what a server that hangs owes it afterwards.
+  const giveUp = (): void => client.destroy()
+  const cancel = clock.after(timeoutMs, giveUp)
+  signal.addEventListener('abort', giveUp, { once: true })
   try {
     await client.connect()
   } catch (error) {
+    signal.throwIfAborted()
     const why = error instanceof Error ? redact(error.message || error.name) : String(error)
     throw new RedisConnectionError(`cannot connect to Redis (${why})`, 'notApplied', error)
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', giveUp)
   }
   opened = true
   return made.kind === 'single' ? singleWire(made.client, true) : manyWire(made, true)

@@ -18,8 +18,13 @@ export function singleWire(given: SingleClient, own: boolean): Wire {
   const openEar = async (): Promise<SingleClient> => {
     const made = client.duplicate()
     made.on('error', () => {})
-    await made.connect()
-    for (const [channel, hear] of channels) await made.subscribe(channel, hear)
+    try {
+      await made.connect()
+      for (const [channel, hear] of channels) await made.subscribe(channel, hear)
+    } catch (error) {
+      destroy(made)
+      throw error
+    }
     // After a reconnect the client listens again by itself; what was said meanwhile nobody has heard.
     made.on('ready', () => {
       for (const hear of channels.values()) hear()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from '../../scripts/rig/redis-server.ts'
-import { envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
+import { connectTo, envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
 import { NO_REDIS, redisServers } from '../transports/redis-servers.ts'
 import { until } from '../transports/until.ts'
 import { produce, work } from './load.ts'
@@ -28,6 +28,7 @@ describe('a redis server that fails', { skip: available ? false : NO_REDIS }, ()
     await proxy.close()
   })
   test('a frozen server does not hold a close for long', () => closeWhileFrozen(server))
+  test('connecting to a frozen server ends at its limit', () => connectWhileFrozen(server))
   test('a call to a frozen server ends at its limit, its outcome is unknown, and the same id is stored once', () =>
     callWhileFrozen(server))
   test('a claim whose answer was lost is given back uncounted, long before its lease ends', () =>
@@ -79,6 +80,18 @@ async function closeWhileFrozen(server: RedisServer): Promise<void> {
     server.thaw()
   }
   await bench.dispose()
+}
+
+/** The machine still takes connections, and the server never says a word. */
+async function connectWhileFrozen(server: RedisServer): Promise<void> {
+  server.freeze()
+  try {
+    const startedAt = performance.now()
+    await assert.rejects(connectTo({ url: server.url, timeoutMs: 500 }), /cannot connect to Redis/)
+    assert.ok(performance.now() - startedAt < 5_000)
+  } finally {
+    server.thaw()
+  }
 }
 
 async function callWhileFrozen(server: RedisServer): Promise<void> {

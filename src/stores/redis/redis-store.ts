@@ -55,7 +55,7 @@ interface Resolved {
 async function connect(options: Resolved, context: ConnectContext): Promise<Store> {
   const { clock, signal, logger } = context
   signal.throwIfAborted()
-  const wire = await openWire(options)
+  const wire = await openWire(options, context)
   try {
     signal.throwIfAborted()
     const parts = { wire, clock, timeoutMs: options.timeoutMs }

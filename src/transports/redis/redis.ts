@@ -28,7 +28,7 @@ export function redis(options: RedisOptions): Connector {
 async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
   const { clock, signal, logger } = context
   signal.throwIfAborted()
-  const wire = await openWire(options)
+  const wire = await openWire(options, context)
   try {
     signal.throwIfAborted()
     const facts = await readFacts({ wire, clock, timeoutMs: options.timeoutMs })
