@@ -1,22 +1,25 @@
+import { backendUrl } from '../backends.ts'
+
 export interface RedisServer {
   readonly name: string
   readonly url: string
 }
 
-/** What `scripts/rig` started, or the environment names. */
+let found: readonly RedisServer[] | undefined
+
+/** What `scripts/rig` started, or the environment names; one that is missing is reported once in each file. */
 export function redisServers(): readonly RedisServer[] {
-  const { env } = process
-  const known = [
-    ['redis 7', env.MILLRACE_TEST_REDIS_7_URL],
-    ['redis 6.2', env.MILLRACE_TEST_REDIS_62_URL],
-    ['valkey', env.MILLRACE_TEST_VALKEY_URL],
-  ] as const
-  return known.flatMap(([name, url]) => (url === undefined ? [] : [{ name, url }]))
+  const names = ['redis 7', 'redis 6.2', 'valkey'] as const
+  found ??= names.flatMap((name) => {
+    const url = backendUrl(name)
+    return url === undefined ? [] : [{ name, url }]
+  })
+  return found
 }
 
-/** The addresses of the nodes of a cluster, with commas between them. */
+/** The addresses of the nodes of a cluster. */
 export function redisCluster(): readonly string[] | undefined {
-  return process.env.MILLRACE_TEST_REDIS_CLUSTER_URLS?.split(',')
+  return backendUrl('redis cluster')?.split(',')
 }
 
 /** For `{ skip }` of node:test, so that a missing server is seen. */

@@ -9,6 +9,7 @@ import { z } from 'zod'
 export type BackendSpec =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly schema: string }
+  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string; readonly file: string }
 
 /** Short runs, so that the lease (handlerTimeoutMs + 5 s) and with it the recovery is as short as it gets. */
 export const victims = defineQueue({
@@ -34,18 +35,33 @@ export async function openStand(
   spec: BackendSpec,
   wrap: (connector: Connector) => Connector = (connector) => connector,
 ): Promise<Stand> {
-  return spec.kind === 'sqlite' ? openSqlite(spec.file, wrap) : openPostgres(spec, wrap)
+  switch (spec.kind) {
+    case 'sqlite':
+      return await openSqlite(sqlite({ file: spec.file }), spec.file, wrap)
+    case 'postgres':
+      return await openPostgres(spec, wrap)
+    case 'redis': {
+      const { redis } = await import('millrace/redis')
+      const { url, prefix, file } = spec
+      return await openSqlite(redis({ url, prefix }), file, wrap)
+    }
+  }
 }
 
 const common = { queues: [victims], logger: silentLogger }
 
-async function openSqlite(file: string, wrap: (connector: Connector) => Connector): Promise<Stand> {
+/** Effects and inbox in a file, whatever carries the messages. */
+async function openSqlite(
+  connector: Connector,
+  file: string,
+  wrap: (connector: Connector) => Connector,
+): Promise<Stand> {
   const db = new DatabaseSync(file, { timeout: 10_000 })
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS effects (key TEXT NOT NULL)')
   const app = await createMillrace({
     ...common,
-    transport: wrap(sqlite({ file })),
+    transport: wrap(connector),
     inbox: sqliteInbox({ db }),
   })
   return {
