@@ -32,7 +32,7 @@ export interface LinkParts {
 }
 
 const BACKOFF_FIRST_MS = 50
-const BACKOFF_MAX_MS = 5_000
+const BACKOFF_MAX_MS = 2_000
 const CLOSE_TIMEOUT_MS = 2_000
 
 const WAIT_MS = 60_000
