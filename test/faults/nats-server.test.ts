@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { nats } from 'millrace/nats'
 import { type NatsServer, startNats } from '../../scripts/rig/nats-server.ts'
 import type { Transport } from '../../src/transport/transport.ts'
+import { backendUrl } from '../backends.ts'
 import {
   ack,
   envelope,
@@ -14,39 +15,42 @@ import {
   signal,
   take,
 } from '../transports/nats-bench.ts'
-import { connecting, NATS_URL, NO_NATS } from '../transports/nats-harness.ts'
+import { connecting } from '../transports/nats-harness.ts'
 import { until } from '../transports/until.ts'
 import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
 
 /** These break the server, so it is a private one, which syncs each write to disk. */
-describe('a nats server that fails', { skip: NATS_URL === undefined ? NO_NATS : false }, () => {
-  let server: NatsServer
-  before(async () => {
-    server = await startNats()
-  })
-  after(() => server.stop())
+const available = backendUrl('nats') !== undefined
 
-  for (const how of ['crash', 'clean'] as const) {
-    test(`restarted (${how}) under load: what was confirmed is there, and work goes on by itself`, (t) =>
-      throughTrouble(t, server.url, server.url, () => server.restart(how)))
-  }
-  test('a connection that is cut under load loses nothing', (t) =>
-    throughProxy(t, server, async (proxy) => proxy.cut()))
-  test('a connection that goes silent under load is found out and loses nothing', (t) =>
-    throughProxy(t, server, async (proxy) => {
-      proxy.blackHole()
-      await sleep(500)
-      await proxy.heal()
-    }))
-  test('a send fails as unavailable while the server is away, and works when it is back', (t) =>
-    sendWhileAway(t, server))
-  test('a frozen server does not hold a close for long, and a claim is lost at once', (t) =>
-    closeWhileFrozen(t, server))
-  test('a holder that cannot renew loses its claim before the server gives the message away', (t) =>
-    loseTheClaim(t, server))
-  test('a worker that is killed gives back what it held, counted, and nothing that it had acked', (t) =>
-    killWorker(t, server))
-})
+if (available)
+  describe('a nats server that fails', () => {
+    let server: NatsServer
+    before(async () => {
+      server = await startNats()
+    })
+    after(() => server.stop())
+
+    for (const how of ['crash', 'clean'] as const) {
+      test(`restarted (${how}) under load: what was confirmed is there, and work goes on by itself`, (t) =>
+        throughTrouble(t, server.url, server.url, () => server.restart(how)))
+    }
+    test('a connection that is cut under load loses nothing', (t) =>
+      throughProxy(t, server, async (proxy) => proxy.cut()))
+    test('a connection that goes silent under load is found out and loses nothing', (t) =>
+      throughProxy(t, server, async (proxy) => {
+        proxy.blackHole()
+        await sleep(500)
+        await proxy.heal()
+      }))
+    test('a send fails as unavailable while the server is away, and works when it is back', (t) =>
+      sendWhileAway(t, server))
+    test('a frozen server does not hold a close for long, and a claim is lost at once', (t) =>
+      closeWhileFrozen(t, server))
+    test('a holder that cannot renew loses its claim before the server gives the message away', (t) =>
+      loseTheClaim(t, server))
+    test('a worker that is killed gives back what it held, counted, and nothing that it had acked', (t) =>
+      killWorker(t, server))
+  })
 
 async function opened(t: TestContext, url: string): Promise<NatsBench> {
   const bench = await openNats(url)

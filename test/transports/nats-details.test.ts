@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { headers } from '@nats-io/transport-node'
 import type { AttemptRecord } from '../../src/model/history.ts'
+import { backendUrl } from '../backends.ts'
 import {
   ack,
   ensureQ,
@@ -12,22 +13,17 @@ import {
   signal,
   take,
 } from './nats-bench.ts'
-import { NATS_URL, NO_NATS } from './nats-harness.ts'
 import { until } from './until.ts'
 
-const servers = NATS_URL ?? ''
-
-async function withBench(body: (bench: NatsBench) => Promise<void>): Promise<void> {
-  const bench = await openNats(servers)
-  try {
-    await body(bench)
-  } finally {
-    await bench.dispose()
-  }
-}
+const servers = backendUrl('nats')
 
 function within(title: string, body: (bench: NatsBench) => Promise<void>): void {
-  test(`nats: ${title}`, { skip: NATS_URL === undefined ? NO_NATS : false }, () => withBench(body))
+  if (servers === undefined) return
+  test(`nats: ${title}`, async (t) => {
+    const bench = await openNats(servers)
+    t.after(() => bench.dispose())
+    await body(bench)
+  })
 }
 
 within(

@@ -2,14 +2,11 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect as dial, type NatsConnection } from '@nats-io/transport-node'
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type NatsSettings, nats } from 'millrace/nats'
+import { memoryStore } from 'millrace/store'
+import { layered } from '../../src/layers/layered.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, Transport } from '../../src/transport/transport.ts'
-
-/** The address of the server that the rig started; undefined without one. */
-export const NATS_URL: string | undefined = process.env.MILLRACE_TEST_NATS_URL
-export const NO_NATS =
-  'no server: run node scripts/rig/main.ts run --only nats -- … or set MILLRACE_TEST_NATS_URL'
 
 let made = 0
 
@@ -19,23 +16,35 @@ export function freshPrefix(): string {
   return `t${process.pid}-${made}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`
 }
 
+const context = {
+  signal: new AbortController().signal,
+  clock: systemClock(),
+  random: Math.random,
+  logger: silentLogger,
+  migrate: 'auto',
+} as const
+
 export function connecting(connector: Connector): Promise<Transport> {
-  return connector.connect({
-    signal: new AbortController().signal,
-    clock: systemClock(),
-    random: Math.random,
-    logger: silentLogger,
-    migrate: 'auto',
-  })
+  return connector.connect(context)
+}
+
+export interface NatsHarnessOptions extends NatsSettings {
+  /** With all that a store brings on top, as an app would have it. */
+  readonly withStore?: boolean
 }
 
 /** Every connection is the test's own, so that it can vanish: closed under us, with messages in hand. */
-export async function natsHarness(servers: string, settings: NatsSettings = {}): Promise<Harness> {
+export async function natsHarness(
+  servers: string,
+  { withStore = false, ...settings }: NatsHarnessOptions = {},
+): Promise<Harness> {
   const prefix = freshPrefix()
+  const store = withStore ? await memoryStore().connect(context) : undefined
   const connections = new Map<Transport, NatsConnection>()
   const connect = async (): Promise<Transport> => {
     const connection = await dial({ servers })
-    const transport = await connecting(nats({ connection, prefix, ackWaitMs: 1_000, ...settings }))
+    const raw = await connecting(nats({ connection, prefix, ackWaitMs: 1_000, ...settings }))
+    const transport = layered(raw, { ...context, store })
     connections.set(transport, connection)
     return transport
   }
@@ -43,7 +52,7 @@ export async function natsHarness(servers: string, settings: NatsSettings = {}):
   const version = connections.get(first)?.info?.version
   let queues = 0
   return {
-    name: `nats ${version}`,
+    name: `nats ${version}${withStore ? ' with a store' : ''}`,
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
       queues += 1
@@ -60,6 +69,7 @@ export async function natsHarness(servers: string, settings: NatsSettings = {}):
     async dispose() {
       await first.close()
       await removeStreams(servers, prefix)
+      await store?.close()
       await Promise.all([...connections.values()].map((connection) => connection.close()))
     },
   }

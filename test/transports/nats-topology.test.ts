@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect as dial } from '@nats-io/transport-node'
 import { type NatsOptions, type NatsSettings, nats } from 'millrace/nats'
 import { OptionsError } from '../../src/model/errors.ts'
+import { backendUrl } from '../backends.ts'
 import { ensureQ, envelope, type NatsBench, one, openNats, signal } from './nats-bench.ts'
-import { connecting, freshPrefix, NATS_URL, NO_NATS, removeStreams } from './nats-harness.ts'
+import { connecting, freshPrefix, removeStreams } from './nats-harness.ts'
 
-const servers = NATS_URL ?? ''
-const options = { skip: NATS_URL === undefined ? NO_NATS : false }
+const address = backendUrl('nats')
+const servers = address ?? ''
+
+function within(title: string, body: (t: TestContext) => Promise<void>): void {
+  if (address !== undefined) test(`nats: ${title}`, body)
+}
 
 /** What start-up says about streams that are there already. */
 async function refusals(bench: NatsBench, settings: NatsSettings = {}): Promise<string> {
@@ -21,9 +26,8 @@ async function refusals(bench: NatsBench, settings: NatsSettings = {}): Promise<
   return error?.message ?? ''
 }
 
-test(
-  'nats: what would lose messages is refused at start, all of it by name, and nothing is changed',
-  options,
+within(
+  'what would lose messages is refused at start, all of it by name, and nothing is changed',
   async (t) => {
     const bench = await openNats(servers)
     t.after(() => bench.dispose())
@@ -67,7 +71,7 @@ test(
   },
 )
 
-test('nats: streams that keep what was acked are refused', options, async () => {
+within('streams that keep what was acked are refused', async () => {
   const prefix = freshPrefix()
   const connection = await dial({ servers })
   const manager = await jetstreamManager(connection)
@@ -88,7 +92,7 @@ test('nats: streams that keep what was acked are refused', options, async () => 
   await connection.close()
 })
 
-test('nats: topology check makes nothing and says what is missing', options, async () => {
+within('topology check makes nothing and says what is missing', async () => {
   const prefix = freshPrefix()
   const transport = await connecting(nats({ servers, prefix, topology: 'check' }))
   await assert.rejects(ensureQ(transport), (error: unknown) => {
@@ -105,7 +109,7 @@ test('nats: topology check makes nothing and says what is missing', options, asy
   await connection.close()
 })
 
-test('nats: a queue may live under names of its own', options, async () => {
+within('a queue may live under names of its own', async () => {
   const prefix = freshPrefix()
   const names = {
     stream: `${prefix}-orders`,
@@ -133,7 +137,7 @@ test('nats: a queue may live under names of its own', options, async () => {
   await removeStreams(servers, prefix)
 })
 
-test('nats: a connection of the user stays open when the transport closes', options, async () => {
+within('a connection of the user stays open when the transport closes', async () => {
   const prefix = freshPrefix()
   const connection = await dial({ servers })
   const transport = await connecting(nats({ connection, prefix }))
