@@ -38,13 +38,12 @@ const MARGIN = 4_096
 
 /** Undefined when nothing was written for this very message. */
 export async function readAttempts(
-  { client }: Store,
+  { client, tracked }: Store,
   names: QueueNames,
   { id, seq }: Pick<Written, 'id' | 'seq'>,
 ): Promise<Written | undefined> {
-  const stored = await client.manager.streams.getMessage(names.shelf, {
-    last_by_subj: names.attempts(id),
-  })
+  const last_by_subj = names.attempts(id)
+  const stored = await tracked(client.manager.streams.getMessage(names.shelf, { last_by_subj }))
   if (stored === null) return undefined
   const value = parsed(stored.string())
   const history = historyOf(read(value, 'history'))

@@ -9,6 +9,8 @@ export interface Connection {
    * not at its limit in time. One that is made while there is no connection waits for the next one: the client would drop it.
    */
   request(subject: string, payload: Uint8Array | string, options: RequestOptions): Promise<Msg>
+  /** The same for other calls of the client: rejects when the connection is lost, before their own limit in time. */
+  tracked<T>(call: Promise<T>): Promise<T>
   /** Calls back each time the connection is there again; the result ends that. */
   onReconnect(run: () => void): () => void
   /** Sentences for `health()`. */
@@ -60,17 +62,21 @@ export function watchConnection(nc: NatsConnection, clock: Clock, logger: Logger
         reject(new NoConnectionError())
       })
     })
+  const tracked = async <T>(call: Promise<T>): Promise<T> => {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    asked.add(reject)
+    call.then(resolve, reject)
+    try {
+      return await promise
+    } finally {
+      asked.delete(reject)
+    }
+  }
   return {
+    tracked,
     async request(subject, payload, options) {
       if (away && !nc.isClosed()) await back(options.timeout)
-      const { promise, resolve, reject } = Promise.withResolvers<Msg>()
-      asked.add(reject)
-      nc.request(subject, payload, options).then(resolve, reject)
-      try {
-        return await promise
-      } finally {
-        asked.delete(reject)
-      }
+      return await tracked(nc.request(subject, payload, options))
     },
     onReconnect,
     problems() {

@@ -64,6 +64,7 @@ function open(client: Client, options: Resolved, { clock, logger }: ConnectConte
     closing: closing.signal,
     stuck: new Map(),
     request: connection.request,
+    tracked: connection.tracked,
     onReconnect: connection.onReconnect,
   }
   return natsTransport({

@@ -28,6 +28,7 @@ export interface Store {
   readonly stuck: Map<string, string>
   /** See `Connection`. */
   readonly request: Connection['request']
+  readonly tracked: Connection['tracked']
   readonly onReconnect: Connection['onReconnect']
 }
 

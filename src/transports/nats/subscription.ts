@@ -111,7 +111,8 @@ async function arriving(parts: Receiving, batch: number, waitMs: number): Promis
     return await Promise.all(messages.map((msg) => held(parts, msg, askedAt)))
   } catch (error) {
     if (!isPassing(error)) throw error
-    if (!(await stillThere(store, names))) for (const held of parts.hand.empty()) held.claim.lose()
+    if (!(await store.tracked(stillThere(store, names))))
+      for (const held of parts.hand.empty()) held.claim.lose()
     await pause(store.clock, Math.min(RETRY_MS, waitMs), ends.signal())
     return []
   }
