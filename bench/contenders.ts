@@ -3,6 +3,7 @@ import type { Backend, Contender } from './contender.ts'
 const DRAINS = ['drain', 'drain-effect']
 const SQLITE_FULL = 'WAL, synchronous=FULL: survives a power cut'
 const SQLITE_NORMAL = 'WAL, synchronous=NORMAL: survives a crash of the process, not a power cut'
+const REDIS = 'Redis 7.0, appendonly, appendfsync=always: survives a power cut'
 const POSTGRES = 'fsync=on, synchronous_commit=on: survives a power cut'
 
 function ours(
@@ -69,5 +70,17 @@ export const CONTENDERS: readonly Contender[] = [
     durability: POSTGRES,
     settings:
       'its performance page: concurrentJobs 24, maxPoolSize 25, localQueue 500, completeJobBatchDelay 0; effect: an insert with a key, committed apart from the completion',
+  },
+  ours('redis', REDIS, 64),
+  ours('redis', REDIS, 256, { only: DRAINS }),
+  {
+    id: 'bullmq',
+    label: 'BullMQ',
+    backend: 'redis',
+    ours: false,
+    module: 'peers/bullmq.ts',
+    variant: '',
+    durability: REDIS,
+    settings: 'ioredis, concurrency 256, removeOnComplete, addBulk',
   },
 ]

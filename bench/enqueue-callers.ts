@@ -9,7 +9,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 1,
   limitMs: 2_000,
-  backends: ['memory', 'sqlite', 'postgres'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send(parcel(0))

@@ -10,7 +10,8 @@ const TRIES = 3
 
 /** The other queues are installed when they are first needed, never by users. */
 export async function installPeers(): Promise<void> {
-  if (existsSync(join(FOLDER, 'node_modules', 'pg-boss'))) return
+  // The one that was added last: without it the folder is of an older version.
+  if (existsSync(join(FOLDER, 'node_modules', 'bullmq'))) return
   for (let tried = 1; tried <= TRIES; tried += 1) {
     if (await succeeds('npm', ARGUMENTS)) return
     if (tried < TRIES) await sleep(tried * 2_000)

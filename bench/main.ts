@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { startRedis } from '../scripts/rig/redis-server.ts'
 import { startRig } from '../scripts/rig/rig.ts'
 import { runInChild } from './child.ts'
 import type { Contender, Figures, Question } from './contender.ts'
@@ -24,10 +25,12 @@ async function main(plan: Plan): Promise<void> {
   const rig = needsPostgres
     ? await startRig({ require: 'available', only: ['postgres'] })
     : undefined
+  const needsRedis = plan.contenders.some(({ backend }) => backend === 'redis')
+  const redis = needsRedis ? await startRedis('redis 7') : undefined
   try {
     const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
     const before = loadNow()
-    const answers = await askAll(plan, places(url))
+    const answers = await askAll(plan, places({ postgres: url, redis: redis?.url }))
     const { rounds, messages } = plan
     const date = new Date().toISOString().slice(0, 10)
     const asking: Asking = { date, rounds, messages, load: [before, loadNow()] }
@@ -37,6 +40,7 @@ async function main(plan: Plan): Promise<void> {
     else write({ ...results, outcomes: together(recorded(lastResults()), outcomes) })
   } finally {
     await rig?.stop()
+    await redis?.stop()
   }
 }
 

@@ -27,8 +27,12 @@ export async function open(place: Place, variant: string): Promise<Opened> {
       const { postgresStore } = await import('./millrace-postgres.ts')
       return await openOn(postgresStore(place.url), Number(concurrency))
     }
+    case 'redis': {
+      const { redisStore } = await import('./millrace-redis.ts')
+      return await openOn(redisStore(place.url), Number(concurrency))
+    }
     default:
-      throw new Error(`expected memory, sqlite or postgres, got "${variant}"`)
+      throw new Error(`expected memory, sqlite, postgres or redis, got "${variant}"`)
   }
 }
 

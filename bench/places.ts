@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createClient } from '@redis/client'
 import pg from 'pg'
 import type { Backend, Place } from './contender.ts'
 
@@ -11,15 +12,23 @@ export interface Places {
 
 let made = 0
 
-/** `serverUrl`: a Postgres where we may create databases. */
-export function places(serverUrl: string | undefined): Places {
+export interface Servers {
+  /** A Postgres where we may create databases. */
+  readonly postgres: string | undefined
+  /** A Redis of our own, which is emptied. */
+  readonly redis: string | undefined
+}
+
+export function places(servers: Servers): Places {
   return {
     async with(backend, use) {
       const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
       const place = { file: join(folder, 'bench.db'), url: '' }
       try {
-        if (backend !== 'postgres') return await use(place)
-        if (serverUrl === undefined) throw new Error('there is no Postgres server')
+        if (backend !== 'postgres' && backend !== 'redis') return await use(place)
+        const serverUrl = servers[backend]
+        if (serverUrl === undefined) throw new Error(`there is no ${backend} server`)
+        if (backend === 'redis') return await withEmptyRedis(serverUrl, use, place)
         return await withDatabase(serverUrl, (url) => use({ ...place, url }))
       } finally {
         rmSync(folder, { recursive: true, force: true })
@@ -40,6 +49,22 @@ async function withDatabase<T>(serverUrl: string, use: (url: string) => Promise<
     await onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`)
     // What one contender leaves to write must not slow down the next.
     await onServer(serverUrl, 'CHECKPOINT')
+  }
+}
+
+async function withEmptyRedis<T>(
+  url: string,
+  use: (place: Place) => Promise<T>,
+  place: Place,
+): Promise<T> {
+  const client = createClient({ url })
+  await client.connect()
+  try {
+    await client.sendCommand(['FLUSHALL'])
+    return await use({ ...place, url })
+  } finally {
+    await client.sendCommand(['FLUSHALL'])
+    client.destroy()
   }
 }
 
