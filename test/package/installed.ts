@@ -14,7 +14,7 @@ export interface Installed {
   readonly warnings: string
   run(file: string, args: readonly string[]): Promise<Ended>
   write(name: string, text: string): Promise<string>
-  /** Makes a package of this repository visible to the project. */
+  /** Makes a package of this repository visible to the project; harmless when repeated. */
   link(name: string): Promise<void>
   dispose(): Promise<void>
 }
@@ -26,6 +26,7 @@ export interface Ended {
 }
 
 export async function installPackage(): Promise<Installed> {
+  const linked = new Set<string>()
   const folder = await mkdtemp(join(tmpdir(), 'millrace-package-'))
   const run = (file: string, args: readonly string[]): Promise<Ended> => runIn(folder, file, args)
   const must = async (file: string, args: readonly string[], cwd: string): Promise<Ended> => {
@@ -53,8 +54,11 @@ export async function installPackage(): Promise<Installed> {
       await writeFile(file, text)
       return file
     },
-    link: (name) =>
-      symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'dir'),
+    async link(name) {
+      if (linked.has(name)) return
+      linked.add(name)
+      await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'dir')
+    },
     dispose: () => rm(folder, { recursive: true, force: true }),
   }
 }

@@ -83,15 +83,27 @@ test('The package sends and works on SQLite.', async () => {
   assert.equal(`${stdout}${stderr}`, 'attempt 1: hello\n')
 })
 
-test('The package has types for strict users without any client library.', async () => {
+/** Entries whose options are those of a client, so that whoever imports them has it. */
+const TYPED_BY_CLIENT: Readonly<Record<string, string>> = {
+  'millrace/kafka': '@platformatic',
+  'millrace/nats': '@nats-io',
+  'millrace/sqs': '@aws-sdk',
+}
+
+async function typeErrors(names: readonly string[], more: string): Promise<string> {
   await project.link('@types')
   await project.link('undici-types')
-  const text = entries.map((entry, i) => `export * as e${i} from '${entry}'`).join('\n')
-  await project.write('types.ts', `${text}\n${TYPED}`)
+  const text = names.map((entry, i) => `export * as e${i} from '${entry}'`).join('\n')
+  await project.write('types.ts', `${text}\n${more}`)
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
   const options = '--noEmit --strict --module nodenext --target es2024 --types node'.split(' ')
   const { stdout } = await project.run('node', [tsc, ...options, 'types.ts'])
-  assert.equal(stdout, '')
+  return stdout
+}
+
+test('The package has types for strict users without any client library.', async () => {
+  const without = entries.filter((entry) => !(entry in TYPED_BY_CLIENT))
+  assert.equal(await typeErrors(without, TYPED), '')
 })
 
 test('The package runs the command line.', async () => {
@@ -192,3 +204,15 @@ export const sent: Promise<{ id: string }> = app.send(queue, { n: 1 })
 // @ts-expect-error wrong payload
 app.send(queue, { n: 'one' })
 `
+
+for (const [entry, client] of Object.entries(TYPED_BY_CLIENT)) {
+  test(`The package has types of ${entry} for strict users who have its client.`, async () => {
+    assert.ok(entries.includes(entry))
+    await project.link(client)
+    // A client's own declarations may need what it does not bring (@platformatic/kafka: @types/debug).
+    const ours = (await typeErrors([entry], ''))
+      .split('\n')
+      .filter((line) => line.includes('millrace/'))
+    assert.deepEqual(ours, [])
+  })
+}
