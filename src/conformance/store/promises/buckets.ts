@@ -59,6 +59,16 @@ export const buckets: StoreFamily = {
       },
     },
     {
+      title: 'A bucket whose capacity shrank holds no more than that.',
+      async keep({ near, far, fresh }) {
+        const name = fresh()
+        assert.equal((await near.buckets.take(name, SLOW, 1)).taken, true)
+        const small = { ...SLOW, capacity: 2 }
+        assert.equal((await far.buckets.take(name, small, 2)).taken, true)
+        assert.equal((await near.buckets.take(name, small, 1)).taken, false)
+      },
+    },
+    {
       title: 'A rate that is none is refused.',
       async keep({ near, fresh }) {
         const rates = [

@@ -50,8 +50,8 @@ export const delayed: StoreFamily = {
         const [late, early, middle] = [message(), message(), message()]
         await near.delayed.put(queue, [
           { envelope: late, delayMs: 60 },
-          { envelope: early, delayMs: 20 },
           { envelope: middle, delayMs: 40 },
+          { envelope: early, delayMs: 20 },
         ])
         await passes(120)
         assert.deepEqual(idsOf(await far.delayed.take(queue, { ...TAKE, max: 2 })), [
@@ -72,6 +72,19 @@ export const delayed: StoreFamily = {
         assert.deepEqual(await far.delayed.take(queue, TAKE), [])
         await leaseRunsOut()
         assert.deepEqual(idsOf(await far.delayed.take(queue, TAKE)), [envelope.id])
+      },
+    },
+    {
+      title: 'One that comes back is still before those that were due later.',
+      async keep({ near, far, fresh, message, harness, passes, leaseRunsOut }) {
+        const queue = fresh()
+        const [first, second] = [message(), message()]
+        await near.delayed.put(queue, [now(first)])
+        await near.delayed.take(queue, { max: 1, leaseMs: harness.leaseMs })
+        await passes(20)
+        await near.delayed.put(queue, [now(second)])
+        await leaseRunsOut()
+        assert.deepEqual(idsOf(await far.delayed.take(queue, TAKE)), [first.id, second.id])
       },
     },
     {

@@ -114,6 +114,18 @@ export const keys: StoreFamily = {
       },
     },
     {
+      title: 'A message that was stored is a duplicate of itself, whatever its other keys say.',
+      async keep({ near, far, fresh }) {
+        const queue = fresh()
+        const own = keyed('own', { kind: 'dedupe' })
+        await near.keys.confirm(queue, [holding('a', own), holding('b', keyed('k'))])
+        const again = holding('a', keyed('k', { fingerprint: 'other' }), own)
+        assert.deepEqual(await far.keys.reserve(queue, [again], HOLD_MS), [
+          { as: 'duplicate', id: 'a' },
+        ])
+      },
+    },
+    {
       title: 'Messages of one batch count in their order; one without keys is always reserved.',
       async keep({ near, fresh }) {
         const queue = fresh()
