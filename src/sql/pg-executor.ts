@@ -26,7 +26,27 @@ export function clientExecutor(client: PgClientLike): PgExecutor {
 
 const NO_SUCH_STATEMENT = '26000'
 
-export async function queryClient(
+/** The last statement of ours on each client that has not ended. */
+const turns = new WeakMap<PgClientLike, Promise<unknown>>()
+
+/** One after another: pg warns of a query on a client that runs one, and version 9 will refuse it. */
+export function queryClient(
+  client: PgClientLike,
+  sql: string,
+  params: readonly unknown[],
+): Promise<readonly Row[]> {
+  const run = (): Promise<readonly Row[]> => queryNow(client, sql, params)
+  const before = turns.get(client)
+  const mine = before === undefined ? run() : before.then(run, run)
+  turns.set(client, mine)
+  const end = (): void => {
+    if (turns.get(client) === mine) turns.delete(client)
+  }
+  mine.then(end, end)
+  return mine
+}
+
+async function queryNow(
   client: PgClientLike,
   sql: string,
   params: readonly unknown[],

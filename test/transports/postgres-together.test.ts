@@ -18,8 +18,9 @@ else {
     const schema = freshSchema()
     const pool = nodePool(server.url)
     const queue = defineQueue({ name: 'together', owner: 'team', payload: z.number() })
+    const other = defineQueue({ name: 'other', owner: 'team', payload: z.number() })
     const transport = postgres({ url: server.url, schema })
-    const app = await createMillrace({ transport, queues: [queue], logger: silentLogger })
+    const app = await createMillrace({ transport, queues: [queue, other], logger: silentLogger })
     const client = await pool.connect()
     let running = 0
     let most = 0
@@ -40,10 +41,16 @@ else {
     })
     try {
       await client.query('BEGIN')
-      await Promise.all([1, 2, 3].map((n) => app.send(queue, n, { tx: counted })))
+      const both = (n: number): readonly Promise<unknown>[] => [
+        app.send(queue, n, { tx: counted }),
+        app.send(other, n, { tx: counted }),
+      ]
+      await Promise.all([1, 2, 3].flatMap(both))
+      await Promise.all([4, 5].flatMap(both))
       await client.query('COMMIT')
       assert.equal(most, 1)
-      assert.equal((await app.admin.stats(queue)).depth, 3)
+      assert.equal((await app.admin.stats(queue)).depth, 5)
+      assert.equal((await app.admin.stats(other)).depth, 5)
     } finally {
       client.release()
       await app.close({ timeoutMs: 0 })
