@@ -12,4 +12,6 @@ export async function kill(
   await scope.send(scope.near, queue, envelope)
   const subscription = await scope.subscribe(scope.near, queue)
   assertAllOk(await scope.settle(subscription, died(await scope.one(subscription), act)))
+  // Left open, it would be pushed what the test sends next.
+  await subscription.close()
 }
