@@ -1,40 +1,56 @@
 import { connect as amqpConnect } from 'amqplib'
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type RabbitmqSettings, rabbitmq } from 'millrace/rabbitmq'
+import { memoryStore } from 'millrace/store'
+import { layered } from '../../src/layers/layered.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { read } from '../../src/model/probe.ts'
-import type { Transport } from '../../src/transport/transport.ts'
+import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 
 const { signal } = new AbortController()
+const context = {
+  signal,
+  clock: systemClock(),
+  random: Math.random,
+  logger: silentLogger,
+  migrate: 'auto',
+} as const
 
 export interface RabbitHarnessOptions {
   readonly url: string
   readonly queueType: 'quorum' | 'classic'
+  /** With all layers that it calls for, on a store in memory. */
+  readonly layers?: boolean
 }
 
-/** A harness over the raw transport; its queues and its delay queues are of its own and go away with it. */
-export async function rabbitHarness({ url, queueType }: RabbitHarnessOptions): Promise<Harness> {
-  const prefix = `kit-${queueType}-${process.pid}-`
+/** Its queues are of its own and go away with it. Every connection knows every queue, as in an app. */
+export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harness> {
+  const { url, queueType, layers = false } = options
+  const prefix = `kit-${queueType}-${layers ? 'layered-' : ''}${process.pid}-`
+  const stores = memoryStore()
+  const known: QueueSpec[] = []
+  const open = new Set<Transport>()
   const settings: RabbitmqSettings = { queueType, prefix }
   const cuts = new WeakMap<Transport, () => void>()
-  const names: string[] = []
+  const onLayers = async (raw: Transport): Promise<Transport> => {
+    const store = await stores.connect(context)
+    const top = layered(raw, { ...context, store })
+    await top.topology.ensure(known, signal)
+    open.add(top)
+    return top
+  }
   const connect = async (): Promise<Transport> => {
     const streams: unknown[] = []
     let isGone = false
-    const open = async () => {
+    const openOne = async () => {
       if (isGone) throw new Error('this process is gone')
       const connection = await amqpConnect(url, { noDelay: true })
       streams.push(read(connection.connection, 'stream'))
       return connection
     }
-    const transport = await rabbitmq({ ...settings, connect: open }).connect({
-      signal,
-      clock: systemClock(),
-      random: Math.random,
-      logger: silentLogger,
-      migrate: 'auto',
-    })
+    const raw = await rabbitmq({ ...settings, connect: openOne }).connect(context)
+    const transport = layers ? await onLayers(raw) : raw
     cuts.set(transport, () => {
       isGone = true
       for (const stream of streams) {
@@ -46,13 +62,14 @@ export async function rabbitHarness({ url, queueType }: RabbitHarnessOptions): P
   }
   const first = await connect()
   return {
-    name: `rabbitmq ${queueType}`,
+    name: `rabbitmq ${queueType}${layers ? ' + store' : ''}`,
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
-      const name = `queue ${names.length}`
-      names.push(name)
-      await first.topology.ensure([{ name, owner, maxDepth }], signal)
-      return name
+      const queue = { name: `queue ${known.length}`, owner, maxDepth }
+      known.push(queue)
+      await first.topology.ensure([queue], signal)
+      for (const one of open) await one.topology.ensure([queue], signal).catch(() => {})
+      return queue.name
     },
     slow: 1,
     leaseMs: 500,
@@ -61,7 +78,7 @@ export async function rabbitHarness({ url, queueType }: RabbitHarnessOptions): P
       await first.close()
       const connection = await amqpConnect(url)
       const channel = await connection.createChannel()
-      for (const name of names) await channel.deleteQueue(`${prefix}${name}`)
+      for (const { name } of known) await channel.deleteQueue(`${prefix}${name}`)
       await connection.close()
     },
   }

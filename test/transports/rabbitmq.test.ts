@@ -11,8 +11,14 @@ const AT_ONCE = 4
 
 const url = backendUrl('rabbitmq')
 
-for (const queueType of url === undefined ? [] : (['quorum', 'classic'] as const)) {
-  const harness = await rabbitHarness({ url: url ?? '', queueType })
+const subjects = [
+  { queueType: 'quorum' },
+  { queueType: 'classic' },
+  { queueType: 'quorum', layers: true },
+] as const
+
+for (const subject of url === undefined ? [] : subjects) {
+  const harness = await rabbitHarness({ url: url ?? '', ...subject })
   after(() => harness.dispose())
   const promises: { readonly title: string; readonly keep: () => Promise<void> }[] = []
   await conformance({
