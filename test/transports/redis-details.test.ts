@@ -26,6 +26,9 @@ for (const { name, url } of servers) {
     test('A client that was given stays open and is never used for listening.', () =>
       givenClient(url))
     test('Of two renewed parts of one batch each keeps its own lease.', () => renewedParts(url))
+    test('Whichever key somebody deletes, what is sent afterwards is handled.', () =>
+      deletedKeys(url))
+    test('A queue that a newer version has laid out is refused.', () => newerLayout(url))
     test('Claims that vanished workers left empty are swept.', () => emptyClaims(url))
   })
 }
@@ -327,4 +330,32 @@ async function emptyClaims(url: string): Promise<void> {
     return (await bench.raw.sendCommand(['EXISTS', bench.key('claims')])) === 0
   })
   await left(bench)
+}
+
+async function deletedKeys(url: string): Promise<void> {
+  const bench = await open(url)
+  const subscription = await subscribeTo(bench.transport, 300)
+  const names = ['ready', 'suspects', 'claims', 'ids', 'scheduled', 'parked', 'shelf', 'audit']
+  for (const name of names) {
+    const before = [envelope(`a-${name}`), envelope(`b-${name}`, { delayMs: 30 })]
+    await bench.transport.send('q', before, { signal })
+    const [held] = await subscription.receive({ max: 1, waitMs: 1_000, signal })
+    await bench.raw.sendCommand(['DEL', bench.key(name)])
+    if (held)
+      await subscription.settle([{ as: 'released', delivery: held, delayMs: 0, counted: true }])
+    const after = `c-${name}`
+    await bench.transport.send('q', [envelope(after)], { signal })
+    await until(after, async () => {
+      const got = await subscription.receive({ max: 10, waitMs: 50, signal })
+      await subscription.settle(got.map((delivery) => ({ as: 'acked', delivery })))
+      return got.some(({ envelope: { id } }) => id === after)
+    })
+  }
+}
+
+async function newerLayout(url: string): Promise<void> {
+  const bench = await open(url)
+  await bench.raw.sendCommand(['HSET', bench.key('meta'), 'layout', '2'])
+  const spec = { name: 'q', owner: 'team', maxDepth: undefined }
+  await assert.rejects(bench.transport.topology.ensure([spec], signal), /newer version/)
 }

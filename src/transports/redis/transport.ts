@@ -1,3 +1,4 @@
+import { MillraceError } from '../../model/errors.ts'
 import { redisFault } from '../../redis/fault.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
@@ -61,7 +62,15 @@ async function ensure(
   for (const { name, owner, maxDepth } of queues) {
     const keys = queueKeys(store.prefix, name)
     const args = [store.group, owner, maxDepth === undefined ? '' : String(maxDepth)]
-    await run(store, scripts.ENSURE, keys, args, { signal })
+    if ((await run(store, scripts.ENSURE, keys, args, { signal })) === 0) throw tooNew(name)
     store.queues.set(name, keys)
   }
+}
+
+function tooNew(name: string): MillraceError {
+  return new MillraceError(
+    'MILLRACE_SCHEMA_TOO_NEW',
+    `queue "${name}" was laid out in Redis by a newer version of millrace; update this one`,
+    { fields: { queue: name } },
+  )
 }

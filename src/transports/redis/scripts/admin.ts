@@ -1,7 +1,8 @@
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
-/** ARGV: group, owner, capacity or nothing. */
+/** ARGV: group, owner, capacity or nothing. Answers 1, or 0 when a newer version has laid the queue out. */
 export const ENSURE: string = `${PRELUDE}
+if tonumber(call('HGET', meta, 'layout') or '1') > 1 then return 0 end
 call('HSET', meta, 'owner', ARGV[2], 'layout', '1')
 if ARGV[3] == '' then call('HDEL', meta, 'maxDepth') else call('HSET', meta, 'maxDepth', ARGV[3]) end
 for _, stream in ipairs({ ready, suspects }) do
@@ -31,7 +32,8 @@ export const GAUGE: string = `${PRELUDE}${NOW}${LAST}
 local group, depth, flying, oldest = ARGV[1], 0, 0, now
 for _, stream in ipairs({ ready, suspects }) do
   if call('EXISTS', stream) == 1 then
-    local pending = call('XPENDING', stream, group)[1]
+    local held = redis.pcall('XPENDING', stream, group)
+    local pending = held.err and 0 or held[1]
     flying = flying + pending
     depth = depth + math.max(0, call('XLEN', stream) - pending)
     local first = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 1)[1]
@@ -71,8 +73,8 @@ if ref == 'z' then
 end
 local entry = call('XRANGE', stream, entry_id, entry_id)[1]
 if not entry then return false end
-local held = #call('XPENDING', stream, group, entry_id, entry_id, 1) > 0
-return { held and 'in flight' or 'ready', string.match(entry_id, '^%d+'), entry_id, entry[2] }
+local held = redis.pcall('XPENDING', stream, group, entry_id, entry_id, 1)
+return { #held > 0 and 'in flight' or 'ready', string.match(entry_id, '^%d+'), entry_id, entry[2] }
 `
 
 /** ARGV: group, id. Answers 1 or 0. */

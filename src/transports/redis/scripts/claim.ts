@@ -47,8 +47,12 @@ local function nothing()
 end
 
 local function take(stream, name, count)
-  if call('EXISTS', stream) == 0 then call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM') end
-  local read = call('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
+  local read = redis.pcall('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
+  if read and read.err then
+    -- Somebody deleted the stream or its group.
+    redis.pcall('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
+    read = call('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
+  end
   if read then return read[1][2] end
   -- Some versions make the consumer although there is nothing for it.
   call('XGROUP', 'DELCONSUMER', stream, group, name)
@@ -93,7 +97,7 @@ export const EXPIRED: string = `${PRELUDE}${NOW}${CLAIMS}
 local out = { whole(now) }
 for _, claim in ipairs(call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 10)) do
   local stream = stream_of(claim)
-  local held = call('XPENDING', stream, ARGV[1], '-', '+', 100, claim)
+  local held = pending_of(claim, ARGV[1], 100)
   if #held == 0 then end_if_empty(claim, ARGV[1]) end
   for _, one in ipairs(held) do
     local entry = call('XRANGE', stream, one[1], one[1])[1]

@@ -26,10 +26,15 @@ local function stream_of(claim)
   if string.sub(claim, -1) == '!' then return suspects end
   return ready
 end
+-- Nothing where somebody deleted the stream or its group: the next receive makes them again.
+local function pending_of(claim, group, count)
+  local held = redis.pcall('XPENDING', stream_of(claim), group, '-', '+', count, claim)
+  if held.err then return {} end
+  return held
+end
 local function end_if_empty(claim, group)
-  local stream = stream_of(claim)
-  if #call('XPENDING', stream, group, '-', '+', 1, claim) == 0 then
-    call('XGROUP', 'DELCONSUMER', stream, group, claim)
+  if #pending_of(claim, group, 1) == 0 then
+    redis.pcall('XGROUP', 'DELCONSUMER', stream_of(claim), group, claim)
     call('ZREM', claims, claim)
   end
 end

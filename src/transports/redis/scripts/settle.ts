@@ -116,7 +116,7 @@ end
 for claim, places in pairs(of) do
   local stream = stream_of(claim)
   local pending, count = {}, 0
-  for _, one in ipairs(call('XPENDING', stream, group, '-', '+', 1001, claim)) do
+  for _, one in ipairs(pending_of(claim, group, 1001)) do
     pending[one[1]] = true
     count = count + 1
   end
@@ -150,7 +150,7 @@ local group, back = ARGV[1], 0
 for i = 2, #ARGV do
   local claim = ARGV[i]
   local stream = stream_of(claim)
-  for _, one in ipairs(call('XPENDING', stream, group, '-', '+', 1000, claim)) do
+  for _, one in ipairs(pending_of(claim, group, 1000)) do
     local entry_id = one[1]
     local entry = call('XRANGE', stream, entry_id, entry_id)[1]
     -- Without an entry it is left for the reclaim, which knows what to do.
