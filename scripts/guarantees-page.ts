@@ -1,47 +1,134 @@
-import { guaranteesTable, type Result } from 'millrace/conformance'
+import type { Result } from 'millrace/conformance'
+import { countsTable, deviations, marks, table } from '../src/conformance/report.ts'
+import { abilitiesTable, type Introduced } from './guarantees-abilities.ts'
+
+/** One line of what a run of the tests wrote down. */
+type Line = Result | Introduced | { readonly servers: readonly string[] }
 
 /** docs/guarantees.md, from what a run of the conformance kit wrote down (one JSON object a line). */
-export function guaranteesPage(lines: string): string {
-  const results: readonly Result[] = lines
+export function guaranteesPage(text: string): string {
+  const lines: readonly Line[] = text
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
-  return `${HEAD}\n${guaranteesTable(inOrder(results))}\n`
+  const results = inOrder(lines.filter((line) => 'outcome' in line))
+  const introduced = lines.filter((line) => 'about' in line && !('outcome' in line)) as Introduced[]
+  const servers = lines.flatMap((line) => ('servers' in line ? line.servers : []))
+  const groups = groupsOf(results)
+  return `${[
+    HEAD,
+    `${SERVERS}${servers.join('; ')}.`,
+    '## What each backend brings',
+    WORDS,
+    abilitiesTable(introduced.toSorted(byBackend)),
+    '## Promises kept',
+    COUNTS,
+    ...groups.flatMap(({ name, results: own }) => [
+      `### ${name}`,
+      countsTable(own),
+      ...deviations(own),
+    ]),
+    '## Every promise',
+    CELLS,
+    ...promiseTables(results, groups),
+  ].join('\n\n')}\n`
 }
+
+/** The line that depends on the machine. */
+export const SERVERS = 'Servers of this run: '
 
 const HEAD = `# Guarantees
 
 What each backend keeps of what Millrace promises. This page is written from a run of the conformance kit
 (\`npm test\`, then \`npm run guarantees\`), and \`npm test\` fails when it says anything else than the run showed. The kit
-looks from a second connection, runs with injected faults, and chooses its promises by the backend's traits: \`–\` means that
-the backend does not make this promise.
+looks from a second connection, runs with injected faults, and chooses its promises by the backend's traits.
 
 What no backend can promise: that a handler runs once. Messages are delivered at least once, with duplicates. *Effects* happen
 once when effect and record commit in one transaction, which is what \`ctx.tx\` joins (see [the glossary](glossary.md)).
-`
+Which backend for what, and what happens on each when it broke: [backends](guide/backends.md).`
 
-const ORDER = ['memory', 'sqlite', 'postgres', 'pgbouncer', 'redis', 'valkey']
+const WORDS = `From what the backends of the run said of themselves. *Native*: by itself. *Layered*: a layer over it, nothing to configure.
+*Needs store*: start-up asks for a [store](guide/stores.md). *Refused*: an error that names the option, the reason and what to do
+instead. The last row is about the servers of the run, as they were configured.`
+
+const COUNTS = `Kept of asked. \`–\`: the backend does not make these promises. Columns with \`+\` or *with* are stackings of layers that start-up
+chooses; for all others the kit ran on the bare transport.`
+
+const CELLS = `*Yes*: all backends of the group keep it. \`–\`: none of them makes it. Otherwise the backends that differ are named.`
+
+interface Group {
+  readonly name: string
+  readonly results: readonly Result[]
+}
+
+/** What a backend's name begins with, by the name of its group; in the order of the page. */
+const GROUPS: readonly (readonly [name: string, prefixes: readonly string[]])[] = [
+  ['Memory and databases', ['memory', 'sqlite', 'postgres', 'pgbouncer']],
+  ['Redis', ['redis', 'valkey']],
+  ['RabbitMQ', ['rabbitmq']],
+  ['NATS', ['nats']],
+  ['SQS', ['sqs', 'elasticmq', 'fauxqs']],
+  ['Kafka', ['kafka']],
+]
+const ORDER = GROUPS.flatMap(([, prefixes]) => prefixes)
+const OTHERS = 'Others'
+
+function groupsOf(results: readonly Result[]): readonly Group[] {
+  const nameOf = ({ backend }: Result): string =>
+    GROUPS.find(([, prefixes]) => prefixes.some((prefix) => backend.startsWith(prefix)))?.[0] ??
+    OTHERS
+  return [...GROUPS.map(([name]) => name), OTHERS]
+    .map((name) => ({ name, results: results.filter((result) => nameOf(result) === name) }))
+    .filter((group) => group.results.length > 0)
+}
+
+function byBackend(a: { backend: string }, b: { backend: string }): number {
+  const rank = ({ backend }: { backend: string }): number => {
+    const place = ORDER.findIndex((prefix) => backend.startsWith(prefix))
+    return place < 0 ? ORDER.length : place
+  }
+  return rank(a) - rank(b) || a.backend.localeCompare(b.backend)
+}
 
 /**
  * By backend; within one as the first backend that makes the promise ran it, the simplest first. Test files, and promises
  * within one, run side by side, so the lines come mixed.
  */
 function inOrder(results: readonly Result[]): readonly Result[] {
-  const rank = ({ backend }: Result): number =>
-    ORDER.findIndex((prefix) => backend.startsWith(prefix))
-  const byBackend = results.toSorted(
-    (a, b) => rank(a) - rank(b) || a.backend.localeCompare(b.backend),
-  )
-  const titles = [...new Set(byBackend.map(({ title }) => title))]
+  const sorted = results.toSorted(byBackend)
+  const titles = [...new Set(sorted.map(({ title }) => title))]
   const place = new Map(titles.map((title, i) => [title, i]))
   const placeOf = ({ title }: Result): number => place.get(title) ?? titles.length
-  return byBackend.toSorted(
-    (a, b) => rank(a) - rank(b) || a.backend.localeCompare(b.backend) || placeOf(a) - placeOf(b),
-  )
+  return sorted.toSorted((a, b) => byBackend(a, b) || placeOf(a) - placeOf(b))
 }
 
-/** The columns of the first table. */
+function promiseTables(results: readonly Result[], groups: readonly Group[]): readonly string[] {
+  const families = [...new Set(results.map(({ family }) => family))]
+  return families.map((family) => {
+    const own = results.filter((result) => result.family === family)
+    const rows = [...new Set(own.map(({ title }) => title))].map((title) => [
+      title,
+      ...groups.map((group) => cellOf(title, group)),
+    ])
+    return `### ${family}\n\n${table(['Promise', ...groups.map(({ name }) => name)], rows)}`
+  })
+}
+
+function cellOf(title: string, group: Group): string {
+  const marked = new Map<string, string[]>()
+  for (const backend of new Set(group.results.map((result) => result.backend))) {
+    const result = group.results.find((one) => one.backend === backend && one.title === title)
+    const mark = result === undefined ? '–' : marks[result.outcome]
+    marked.set(mark, [...(marked.get(mark) ?? []), backend])
+  }
+  const [most, ...rest] = [...marked].toSorted(([, a], [, b]) => b.length - a.length)
+  const differing = rest.map(([mark, backends]) => `${mark}: ${backends.join('; ')}`)
+  return [most?.[0] ?? '–', ...differing].join('; ')
+}
+
+/** The columns of the tables of counts. */
 export function backendsOf(page: string): readonly string[] {
-  const head = /^\| Promises \| (.*) \|$/m.exec(page)?.[1]
-  return head?.split(' | ') ?? []
+  return [...page.matchAll(/^\| Promises \| (.*) \|$/gm)].flatMap(
+    ([, head]) => head?.split(' | ') ?? [],
+  )
 }

@@ -4,9 +4,9 @@
 //   MILLRACE_DEPTH=full npm test      longer campaigns (quick is the default)
 //   MILLRACE_REQUIRE=all npm test     a missing server fails (CI)
 //   MILLRACE_RIG_ONLY=postgres,redis npm test -- test/a.test.ts     only these servers
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { familiesOf } from './rig/backend.ts'
+import { type BackendReport, familiesOf } from './rig/backend.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { summary, verdict } from './test/summary.ts'
 import { tally } from './test/tally.ts'
@@ -51,7 +51,7 @@ async function runAll(
   Object.assign(process.env, rig.env, {
     MILLRACE_DEPTH: full ? 'full' : 'quick',
     MILLRACE_TEST_BACKENDS: JSON.stringify(rig.backends),
-    MILLRACE_TEST_RESULTS: freshResults(),
+    MILLRACE_TEST_RESULTS: freshResults(rig.backends),
     MILLRACE_TEST_COMPLETE: filters.length === 0 ? 'yes' : 'no',
   })
   const startedAt = Date.now()
@@ -70,11 +70,16 @@ async function runAll(
 }
 
 /** A file to which conformance runs append what they saw; docs/guarantees.md is written from it. */
-function freshResults(): string {
+function freshResults(backends: readonly BackendReport[]): string {
   const folder = join(ROOT, '.test-results')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'conformance.jsonl')
-  rmSync(file, { force: true })
+  const servers = backends.flatMap(({ name, version }) => (version ? [`${name}: ${version}`] : []))
+  const { node, sqlite } = process.versions
+  writeFileSync(
+    file,
+    `${JSON.stringify({ servers: [`Node ${node}`, `SQLite ${sqlite}`, ...servers] })}\n`,
+  )
   return file
 }
 

@@ -1,3 +1,4 @@
+import type { Transport } from '../transport/transport.ts'
 import type { Harness } from './harness.ts'
 import type { Subject } from './promise.ts'
 import { families } from './promises/index.ts'
@@ -25,8 +26,18 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
     backend: harness.name,
     families,
     subject,
+    about: { traits: transport.traits, members: membersOf(transport) },
     keep: (promised, random) => withScope({ harness, depth, random }, promised.keep),
   })
   await transport.close()
   known.refuseStale()
+}
+
+function membersOf({ transaction, browse, shelf }: Transport): readonly string[] {
+  const of = (part: string, members: object = {}): readonly string[] =>
+    Object.entries(members).flatMap(([name, member]) =>
+      member === undefined ? [] : [`${part}.${name}`],
+    )
+  const own = transaction === undefined ? [] : ['transaction']
+  return [...own, ...of('browse', browse), ...of('shelf', shelf)]
 }

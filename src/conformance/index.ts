@@ -11,7 +11,7 @@ export {
 } from './harness.ts'
 export type { Family, Promised, Subject } from './promise.ts'
 export type { Deviation, RegisterOptions } from './register.ts'
-export { guaranteesTable, type Result } from './report.ts'
+export { type AboutBackend, guaranteesTable, type Result } from './report.ts'
 export type { Depth, Scope } from './scope.ts'
 export { type StoreConformanceOptions, storeConformance } from './store/conformance.ts'
 export type { StoreHarness } from './store/harness.ts'

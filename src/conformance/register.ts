@@ -1,6 +1,6 @@
 import { seededRandom } from '../testing/seeded-random.ts'
 import type { Family, Promised } from './promise.ts'
-import type { Result } from './report.ts'
+import type { AboutBackend, Result } from './report.ts'
 import type { Depth } from './scope.ts'
 
 /** What every kit takes beside its harness. */
@@ -31,6 +31,8 @@ export interface Kit<S, About> {
   readonly backend: string
   readonly families: readonly Family<S, About>[]
   readonly subject: About
+  /** Goes into every result. */
+  readonly about?: AboutBackend
   readonly keep: (promised: Promised<S, About>, random: () => number) => Promise<void>
 }
 
@@ -69,14 +71,14 @@ interface One<S, About> {
 
 async function runOne<S, About>(
   { seed = 1, onResult }: RegisterOptions,
-  { backend, keep }: Kit<S, About>,
+  { backend, about, keep }: Kit<S, About>,
   { family, promised, deviation }: One<S, About>,
 ): Promise<void> {
   const { title } = promised
   const failure = await failureOf(() => keep(promised, seededRandom(`${seed}:${title}`)))
   const outcome = deviation ? 'deviates' : failure ? 'broken' : 'kept'
   const reason = deviation ? { reason: deviation.reason } : {}
-  onResult?.({ backend, family, title, outcome, ...reason })
+  onResult?.({ backend, family, title, outcome, ...reason, ...(about ? { about } : {}) })
   if (deviation && !failure) {
     throw new Error(`this promise is kept now, remove the deviation: ${deviation.reason}`)
   }

@@ -1,3 +1,5 @@
+import type { Traits } from '../transport/traits.ts'
+
 /** What became of one promise on one backend. `conformance({ onResult })` hands these out. */
 export interface Result {
   /** The harness's name: `postgres 18`. */
@@ -7,6 +9,15 @@ export interface Result {
   readonly outcome: 'kept' | 'broken' | 'deviates'
   /** Of a known deviation. */
   readonly reason?: string
+  /** Of a transport: what it says of itself. The same in every result of one backend. */
+  readonly about?: AboutBackend
+}
+
+/** What the kit saw of a transport before its first test. */
+export interface AboutBackend {
+  readonly traits: Traits
+  /** The optional members that it has, those of `browse` and `shelf` as `browse.setPaused`. */
+  readonly members: readonly string[]
 }
 
 /**
@@ -18,15 +29,21 @@ export interface Result {
 export function guaranteesTable(results: readonly Result[]): string {
   const backends = unique(results.map((result) => result.backend))
   const families = unique(results.map((result) => result.family))
-  const rows = families.map((family) => [
-    family,
-    ...backends.map((backend) => cell(results.filter(is({ family, backend })))),
-  ])
   return [
-    table(['Promises', ...backends], rows),
+    countsTable(results),
     ...deviations(results),
     ...families.map((family) => familyTable(family, backends, results.filter(is({ family })))),
   ].join('\n\n')
+}
+
+/** One row per family of promises, one column per backend: kept of asked. */
+export function countsTable(results: readonly Result[]): string {
+  const backends = unique(results.map((result) => result.backend))
+  const rows = unique(results.map((result) => result.family)).map((family) => [
+    family,
+    ...backends.map((backend) => cell(results.filter(is({ family, backend })))),
+  ])
+  return table(['Promises', ...backends], rows)
 }
 
 function is(wanted: Partial<Result>): (result: Result) => boolean {
@@ -43,7 +60,8 @@ function cell(results: readonly Result[]): string {
   return `${kept}/${results.length}`
 }
 
-function deviations(results: readonly Result[]): readonly string[] {
+/** The known deviations with their reasons; empty when there are none. */
+export function deviations(results: readonly Result[]): readonly string[] {
   const known = results.filter((result) => result.outcome === 'deviates')
   if (known.length === 0) return []
   const lines = known.map(
@@ -53,7 +71,7 @@ function deviations(results: readonly Result[]): readonly string[] {
   return ['Known deviations:', lines.join('\n')]
 }
 
-const marks: Record<Result['outcome'], string> = {
+export const marks: Record<Result['outcome'], string> = {
   kept: 'yes',
   broken: '**no**',
   deviates: 'deviates',
@@ -74,7 +92,8 @@ function familyTable(
   return `### ${family}\n\n${table(['Promise', ...backends], rows)}`
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table of Markdown. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string =>
     `| ${cells.map((text) => text.replaceAll('|', '\\|')).join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')

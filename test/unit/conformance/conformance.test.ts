@@ -28,7 +28,11 @@ async function runsOf(
 test('A promise that is kept is reported as kept.', async () => {
   const { results, failure } = await runsOf(KEPT, {})
   assert.equal(failure, undefined)
-  assert.deepEqual(results, [{ backend: 'memory', family: 'ack', title: KEPT, outcome: 'kept' }])
+  const [{ about, ...result } = { about: undefined }] = results
+  assert.deepEqual(result, { backend: 'memory', family: 'ack', title: KEPT, outcome: 'kept' })
+  assert.equal(results.length, 1)
+  assert.equal(about?.traits.deadLetters, 'native')
+  assert.ok(about?.members.includes('transaction') && about.members.includes('browse.setPaused'))
 })
 
 test('A broken promise fails its test, and the failure names the seed.', async () => {
