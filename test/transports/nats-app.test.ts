@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createMillrace, defineQueue, PermanentError } from 'millrace'
+import { nats } from 'millrace/nats'
+import { z } from 'zod'
+import { silentLogger } from '../../src/model/logger.ts'
+import { backendUrl } from '../backends.ts'
+import { freshPrefix, removeStreams } from './nats-harness.ts'
+import { until } from './until.ts'
+
+const servers = backendUrl('nats')
+
+const orders = defineQueue({
+  name: 'orders',
+  owner: 'team-a',
+  payload: z.string(),
+  retry: { attempts: 3, baseMs: 20 },
+})
+
+async function appOn(t: TestContext, address: string) {
+  const prefix = freshPrefix()
+  const app = await createMillrace({
+    transport: nats({ servers: address, prefix }),
+    queues: [orders],
+    logger: silentLogger,
+  })
+  t.after(async () => {
+    await app.close()
+    await removeStreams(address, prefix)
+  })
+  return app
+}
+
+if (servers !== undefined) {
+  test('an app on nats retries, buries and redrives without a store', async (t) => {
+    const app = await appOn(t, servers)
+    const attempts: string[] = []
+    let broken = true
+    app.work(orders, (message) => {
+      attempts.push(`${message.payload} ${message.attempt}`)
+      if (message.payload === 'poison' && broken) throw new PermanentError('no')
+      if (message.payload === 'flaky' && message.attempt < 3) throw new Error('try again')
+    })
+    await app.start()
+    const poison = await app.send(orders, 'poison')
+    await app.send(orders, 'flaky')
+    const isDead = async (): Promise<boolean> =>
+      (await app.admin.deadLetters.list(orders, {})).items.length === 1
+    await until('three attempts and a death', async () => attempts.length === 4 && (await isDead()))
+    assert.deepEqual(attempts.sort(), ['flaky 1', 'flaky 2', 'flaky 3', 'poison 1'])
+    const letter = await app.admin.deadLetters.show(orders, poison.id)
+    assert.deepEqual([letter?.owner, letter?.errorClass], ['team-a', 'permanent'])
+    broken = false
+    await app.admin.deadLetters.redrive(orders, { ids: [poison.id], reason: 'fixed' })
+    await until('the redriven one', () => attempts.length === 5)
+    assert.equal(attempts[4], 'poison 1')
+    await until('nothing left', async () => {
+      const { depth, inFlight, dead } = await app.admin.stats(orders)
+      return depth === 0 && inFlight === 0 && dead === 0
+    })
+    assert.equal((await app.health()).ok, true)
+  })
+
+  test('two apps share a queue on nats, and each message is handled by one of them', async (t) => {
+    const prefix = freshPrefix()
+    const handled: string[] = []
+    const open = async (): Promise<void> => {
+      const app = await createMillrace({
+        transport: nats({ servers, prefix }),
+        queues: [orders],
+        logger: silentLogger,
+      })
+      t.after(() => app.close())
+      app.work(orders, ({ payload }) => void handled.push(payload), { concurrency: 20 })
+      await app.start()
+      await app.sendBatch(
+        orders,
+        Array.from({ length: 300 }, (_, at) => `${handled.length} ${at}`),
+      )
+    }
+    await Promise.all([open(), open()])
+    await until('all of them', () => handled.length >= 600)
+    assert.equal(handled.length, 600)
+    t.after(() => removeStreams(servers, prefix))
+  })
+}
