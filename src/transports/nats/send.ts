@@ -126,16 +126,21 @@ async function missing(store: Store, names: QueueNames): Promise<Sent> {
   }
 }
 
-/** Rejects when one of the signals fires first; what was published then may be stored. */
+/** Rejects when one of the signals fires first; what was published then may be stored. Cheaper than AbortSignal.any. */
 async function untilAborted<T>(work: Promise<T>, signals: readonly AbortSignal[]): Promise<T> {
-  const either = AbortSignal.any([...signals])
-  const aborted = Promise.withResolvers<never>()
-  const abort = (): void => aborted.reject(either.reason)
-  either.addEventListener('abort', abort, { once: true })
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const abort = (event: Event): void => {
+    const { target } = event
+    reject(target instanceof AbortSignal ? target.reason : undefined)
+  }
+  for (const signal of signals) signal.addEventListener('abort', abort, { once: true })
+  // One may have fired while the server was asked for its time.
+  const fired = signals.find((signal) => signal.aborted)
+  if (fired !== undefined) reject(fired.reason)
+  work.then(resolve, reject)
   try {
-    return await Promise.race([work, aborted.promise])
+    return await promise
   } finally {
-    either.removeEventListener('abort', abort)
-    work.catch(() => {})
+    for (const signal of signals) signal.removeEventListener('abort', abort)
   }
 }
