@@ -10,7 +10,7 @@ export interface Parcel {
 export interface Place {
   /** SQLite file. */
   readonly file: string
-  /** Postgres database or Redis server; empty where the contender needs none. */
+  /** Postgres database, Redis or NATS server; empty where the contender needs none. */
   readonly url: string
 }
 
@@ -34,7 +34,7 @@ export interface ContenderModule {
   open(place: Place, variant: string): Promise<Opened>
 }
 
-export type Backend = 'memory' | 'sqlite' | 'postgres' | 'redis'
+export type Backend = 'memory' | 'sqlite' | 'postgres' | 'redis' | 'nats'
 
 /** A queue, with the settings it runs with. */
 export interface Contender {

@@ -4,6 +4,7 @@ const DRAINS = ['drain', 'drain-effect']
 const SQLITE_FULL = 'WAL, synchronous=FULL: survives a power cut'
 const SQLITE_NORMAL = 'WAL, synchronous=NORMAL: survives a crash of the process, not a power cut'
 const REDIS = 'Redis 7.0, appendonly, appendfsync=always: survives a power cut'
+const NATS = 'NATS 2.15, file storage, sync_interval=always: survives a power cut'
 const POSTGRES = 'fsync=on, synchronous_commit=on: survives a power cut'
 
 function ours(
@@ -82,5 +83,17 @@ export const CONTENDERS: readonly Contender[] = [
     variant: '',
     durability: REDIS,
     settings: 'ioredis, concurrency 256, removeOnComplete, addBulk',
+  },
+  ours('nats', NATS, 64),
+  ours('nats', NATS, 256, { only: DRAINS }),
+  {
+    id: 'jetstream',
+    label: 'JetStream, the client alone',
+    backend: 'nats',
+    ours: false,
+    module: 'peers/jetstream.ts',
+    variant: '',
+    durability: NATS,
+    settings: 'publish with msgID, consume with max_messages 256, every ack confirmed (ackAck)',
   },
 ]

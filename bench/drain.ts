@@ -16,7 +16,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 1,
   limitMs: 20_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
   async ask({ open, messages, limitMs }) {
     const filling = await open()
     // A store that lives in the process keeps what was sent only while it is open.

@@ -9,7 +9,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 1,
   limitMs: 10_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send({ n: 0, at: 0, note: '' })

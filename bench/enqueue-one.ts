@@ -7,7 +7,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 0.5,
   limitMs: 2_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send(parcel(0))

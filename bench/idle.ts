@@ -8,7 +8,7 @@ export const question: Question = {
   figures: [{ name: 'cpuMsPerSecond', unit: 'CPU ms/s', better: 'less' }],
   share: 0,
   limitMs: 4_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
   async ask({ open, limitMs }) {
     const opened = await open()
     const first = Promise.withResolvers<void>()

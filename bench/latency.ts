@@ -17,7 +17,7 @@ export const question: Question = {
   figures: FIGURES,
   share: 0.015,
   limitMs: 30_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     return await measure(opened, messages, limitMs, (plan) => sendSteadily(opened, plan))
@@ -30,7 +30,7 @@ export const questionAcross: Question = {
   id: 'latency-across',
   title: `Pick-up latency at ${PER_SECOND}/s, from another process`,
   how: `${PER_SECOND} messages a second from another process; from the call of send there to the start of the handler here.`,
-  backends: ['sqlite', 'postgres', 'redis'],
+  backends: ['sqlite', 'postgres', 'redis', 'nats'],
   async ask({ open, messages, limitMs, sendElsewhere }) {
     return await measure(await open(), messages, limitMs, sendElsewhere)
   },

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { startNats } from '../scripts/rig/nats-server.ts'
 import { startRedis } from '../scripts/rig/redis-server.ts'
 import { startRig } from '../scripts/rig/rig.ts'
 import { runInChild } from './child.ts'
@@ -27,10 +28,15 @@ async function main(plan: Plan): Promise<void> {
     : undefined
   const needsRedis = plan.contenders.some(({ backend }) => backend === 'redis')
   const redis = needsRedis ? await startRedis('redis 7') : undefined
+  const needsNats = plan.contenders.some(({ backend }) => backend === 'nats')
+  const nats = needsNats ? await startNats() : undefined
   try {
     const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
     const before = loadNow()
-    const answers = await askAll(plan, places({ postgres: url, redis: redis?.url }))
+    const answers = await askAll(
+      plan,
+      places({ postgres: url, redis: redis?.url, nats: nats?.url }),
+    )
     const { rounds, messages } = plan
     const date = new Date().toISOString().slice(0, 10)
     const asking: Asking = { date, rounds, messages, load: [before, loadNow()] }
@@ -41,6 +47,7 @@ async function main(plan: Plan): Promise<void> {
   } finally {
     await rig?.stop()
     await redis?.stop()
+    await nats?.stop()
   }
 }
 

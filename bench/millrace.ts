@@ -31,8 +31,12 @@ export async function open(place: Place, variant: string): Promise<Opened> {
       const { redisStore } = await import('./millrace-redis.ts')
       return await openOn(redisStore(place.url), Number(concurrency))
     }
+    case 'nats': {
+      const { natsStore } = await import('./millrace-nats.ts')
+      return await openOn(natsStore(place.url), Number(concurrency))
+    }
     default:
-      throw new Error(`expected memory, sqlite, postgres or redis, got "${variant}"`)
+      throw new Error(`expected memory, sqlite, postgres, redis or nats, got "${variant}"`)
   }
 }
 

@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
 import { createClient } from '@redis/client'
 import pg from 'pg'
 import type { Backend, Place } from './contender.ts'
@@ -17,6 +19,8 @@ export interface Servers {
   readonly postgres: string | undefined
   /** A Redis of our own, which is emptied. */
   readonly redis: string | undefined
+  /** A NATS server of our own, whose streams are removed. */
+  readonly nats: string | undefined
 }
 
 export function places(servers: Servers): Places {
@@ -25,10 +29,11 @@ export function places(servers: Servers): Places {
       const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
       const place = { file: join(folder, 'bench.db'), url: '' }
       try {
-        if (backend !== 'postgres' && backend !== 'redis') return await use(place)
+        if (backend === 'memory' || backend === 'sqlite') return await use(place)
         const serverUrl = servers[backend]
         if (serverUrl === undefined) throw new Error(`there is no ${backend} server`)
         if (backend === 'redis') return await withEmptyRedis(serverUrl, use, place)
+        if (backend === 'nats') return await withEmptyNats(serverUrl, use, place)
         return await withDatabase(serverUrl, (url) => use({ ...place, url }))
       } finally {
         rmSync(folder, { recursive: true, force: true })
@@ -65,6 +70,21 @@ async function withEmptyRedis<T>(
   } finally {
     await client.sendCommand(['FLUSHALL'])
     client.destroy()
+  }
+}
+
+async function withEmptyNats<T>(
+  url: string,
+  use: (place: Place) => Promise<T>,
+  place: Place,
+): Promise<T> {
+  try {
+    return await use({ ...place, url })
+  } finally {
+    const connection = await connect({ servers: url })
+    const { streams } = await jetstreamManager(connection)
+    for await (const name of streams.names()) await streams.delete(name)
+    await connection.close()
   }
 }
 

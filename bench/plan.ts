@@ -7,7 +7,7 @@ export const USAGE = `usage: npm run bench -- [--rounds 3] [--messages 100000] [
   --dry: print the table, write no files
 questions:  ${QUESTIONS.map(({ id }) => id).join(' ')}
 contenders: ${CONTENDERS.map(({ id }) => id).join(' ')}
-backends:   memory sqlite postgres redis`
+backends:   memory sqlite postgres redis nats`
 
 /** What is asked, of whom, how often. */
 export interface Plan {
