@@ -300,3 +300,48 @@ within('a queue that hands out nothing because too much is out says so', async (
     /queue "q" hands out nothing new.*max_ack_pending/,
   )
 })
+
+within(
+  'a foreign message that fills the headers, or has an id that is none, can still die',
+  async (bench) => {
+    const fields = headers()
+    fields.set('ce-id', 'no id '.repeat(100))
+    fields.set('x-long', 'x'.repeat(64_000))
+    const sent = await bench.raw.request(`${bench.prefix}.queue.q`, '{}', {
+      headers: fields,
+      timeout: 2_000,
+    })
+    assert.equal(sent.json<{ seq: number }>().seq, 1)
+    const subscription = await bench.subscribe()
+    const delivery = await one(subscription)
+    const { id } = delivery.envelope
+    assert.match(id, /^\d+-1$/)
+    const attempt = { at: 1, errorClass: 'permanent', code: 'E', message: 'm' } as const
+    const act = { delivery, reason: 'ж'.repeat(9_000), errorClass: 'permanent', attempt } as const
+    assert.deepEqual(await subscription.settle([{ as: 'dead', ...act }]), [{ ok: true }])
+    const letter = await bench.transport.shelf?.get('q', id)
+    assert.equal(letter?.history.records.length, 1)
+    assert.equal(new TextDecoder().decode(letter?.envelope.body), '{}')
+    const note = { actor: 'a', reason: 'b' }
+    assert.deepEqual(await bench.transport.shelf?.redrive('q', [id], note), [id])
+    assert.equal((await one(subscription)).envelope.id, id)
+  },
+)
+
+within(
+  'headers of a sender that leave no room for a death are refused as too large',
+  async (bench) => {
+    const large = envelope('a', { headers: { x: 'x'.repeat(60_000) } })
+    const most = envelope('b', { headers: { x: 'x'.repeat(56_000) } })
+    const outcomes = await bench.transport.send('q', [large, most], { signal })
+    assert.deepEqual(
+      outcomes.map((each) => each.ok || each.fault.code),
+      ['tooLarge', true],
+    )
+    const subscription = await bench.subscribe()
+    const delivery = await one(subscription)
+    await subscription.settle([{ as: 'dead', delivery, reason: 'no', errorClass: 'permanent' }])
+    const letter = await bench.transport.shelf?.get('q', 'b')
+    assert.equal(letter?.envelope.headers.x?.length, 56_000)
+  },
+)

@@ -7,12 +7,12 @@ import { readAnswer, type Store } from './store.ts'
 import { parsed } from './wire.ts'
 
 /**
- * What is written beside a message before it goes back, under its id. A message that succeeds at once has none, so only
+ * What is written beside a message before it goes back, under its sequence. A message that succeeds at once has none, so only
  * failing ones pay.
  */
 export interface Written {
+  /** Sequences begin again in a stream that was made anew; what has another id is of the one before. */
   readonly id: string
-  /** Of the message; one that was written for another message with this id is not ours. */
   readonly seq: number
   /** The last handing out whose end is known. */
   readonly deliveries: number
@@ -28,7 +28,7 @@ export async function writeAttempts(
   const { timeoutMs, server } = store
   const text = `{"history":${historyText(history, server.maxPayload - MARGIN)},${JSON.stringify(written).slice(1)}`
   const answer = readAnswer(
-    await store.request(names.attempts(written.id), text, { timeout: timeoutMs }),
+    await store.request(names.attempts(written.seq), text, { timeout: timeoutMs }),
   )
   if (answer.error !== undefined)
     throw new Error('attempts could not be written', { cause: answeredFault(answer.error).cause })
@@ -42,7 +42,7 @@ export async function readAttempts(
   names: QueueNames,
   { id, seq }: Pick<Written, 'id' | 'seq'>,
 ): Promise<Written | undefined> {
-  const last_by_subj = names.attempts(id)
+  const last_by_subj = names.attempts(seq)
   const stored = await tracked(client.manager.streams.getMessage(names.shelf, { last_by_subj }))
   if (stored === null) return undefined
   const value = parsed(stored.string())
@@ -53,7 +53,7 @@ export async function readAttempts(
   return { id, seq, deliveries, history, alone: read(value, 'alone') === true }
 }
 
-/** After the message has ended. What is left behind by a crash in between is never read, because no sequence comes twice. */
-export async function forgetAttempts(store: Store, names: QueueNames, id: string): Promise<void> {
-  await store.client.manager.streams.purge(names.shelf, { filter: names.attempts(id) })
+/** After the message has ended. What is left behind by a crash in between is never read again. */
+export async function forgetAttempts(store: Store, names: QueueNames, seq: number): Promise<void> {
+  await store.client.manager.streams.purge(names.shelf, { filter: names.attempts(seq) })
 }

@@ -1,10 +1,10 @@
-import type { Msg } from '@nats-io/transport-node'
 import type { Delivery } from '../../model/delivery.ts'
 import { afterCrash } from '../../model/history.ts'
+import { isId } from '../../model/ids.ts'
 import { LazyClaim } from '../../transport/lazy-claim.ts'
 import type { Attempts } from '../../transport/settling.ts'
 import type { Written } from './attempts.ts'
-import { readWire } from './wire.ts'
+import type { Received } from './wire.ts'
 
 /** A message in our hands. */
 export interface Held extends Attempts {
@@ -52,7 +52,8 @@ export function handingOf(reply: string | undefined): Handing | undefined {
 }
 
 export interface Arrival {
-  readonly msg: Msg
+  readonly body: Uint8Array
+  readonly wire: Received
   readonly reply: string
   readonly handing: Handing
   readonly written: Written | undefined
@@ -65,8 +66,7 @@ export interface Arrival {
 }
 
 export function handOut(arrival: Arrival): Held {
-  const { msg, id, reply, handing, now } = arrival
-  const wire = readWire(msg.headers)
+  const { body, wire, id, reply, handing, now } = arrival
   const claim = new LazyClaim(now + arrival.leaseMs)
   const attempts = attemptsOf(arrival, wire.history)
   const held: Held = {
@@ -84,7 +84,7 @@ export function handOut(arrival: Arrival): Held {
     delivery: {
       envelope: {
         id,
-        body: msg.data,
+        body,
         headers: wire.headers,
         priority: 0,
         ...(wire.idempotencyKey === undefined ? {} : { idempotencyKey: wire.idempotencyKey }),
@@ -106,16 +106,11 @@ export function handOut(arrival: Arrival): Held {
 }
 
 /**
- * A foreign producer's bare message is known by its place. Sequences begin again when a stream is made again, so the moment
- * of its making (epoch ms) is a part of the identity.
+ * A foreign producer's message without an id, or with one that is none for us, is known by its place. Sequences begin again
+ * when a stream is made again, so the moment of its making (epoch ms) is a part of the identity.
  */
-export function identityOf(arrived: {
-  readonly msg: Msg
-  readonly handing: Handing
-  readonly streamMadeAt: number
-}): string {
-  const { msg, handing, streamMadeAt } = arrived
-  return readWire(msg.headers).id ?? `${streamMadeAt}-${handing.seq}`
+export function identityOf({ id }: Received, { seq }: Handing, streamMadeAt: number): string {
+  return id !== undefined && isId(id) ? id : `${streamMadeAt}-${seq}`
 }
 
 /**

@@ -1,13 +1,15 @@
 import type { StoredMsg } from '@nats-io/jetstream'
 import type { DeadLetter } from '../../model/dead-letter.ts'
 import type { Delivery } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
 import { type AttemptHistory, type ErrorClass, errorClassOf } from '../../model/history.ts'
 import { read, readString } from '../../model/probe.ts'
 import { answeredFault } from './faults.ts'
 import { historyText } from './history.ts'
 import type { QueueNames } from './names.ts'
 import { readAnswer, type Store } from './store.ts'
-import { DEATH, HISTORY, parsed, readWire, SENT_AT, wireHeaders } from './wire.ts'
+import { HEADERS_MAX } from './traits.ts'
+import { DEATH, HISTORY, headersSize, parsed, readWire, SENT_AT, wireHeaders } from './wire.ts'
 
 /** Of the 64 KiB of all headers; the sender's own may take the rest. */
 export const HISTORY_MAX = 32_768
@@ -28,11 +30,17 @@ export async function bury(
 ): Promise<void> {
   const { client, timeoutMs } = store
   const owner = await ownerOf(store, names)
+  const { base, roomBytes } = headersWithRoom(store, names, envelope, sentAt)
+  const death = JSON.stringify({
+    errorClass,
+    reason: reason.slice(0, Math.min(REASON_MAX, roomBytes / REASON_PART)),
+    owner,
+  })
+  const historyMax = Math.min(HISTORY_MAX, roomBytes - Buffer.byteLength(death))
   const headers = client.headers({
-    ...wireHeaders(names.queue, envelope),
-    [SENT_AT]: String(sentAt),
-    [HISTORY]: historyText(history, HISTORY_MAX),
-    [DEATH]: JSON.stringify({ errorClass, reason: reason.slice(0, REASON_MAX), owner }),
+    ...base,
+    [HISTORY]: historyText(history, historyMax),
+    [DEATH]: death,
   })
   const subject = names.dead(envelope.id)
   const msg = await store.request(subject, envelope.body, { headers, timeout: timeoutMs })
@@ -41,6 +49,30 @@ export async function bury(
     throw new Error('the dead letter could not be stored', { cause: answeredFault(error).cause })
   }
 }
+
+/**
+ * The headers of a message, and what is left for its attempts. A foreign message may use nearly all that the server takes; then
+ * its headers are left out, because a letter that cannot be stored would come back for ever.
+ */
+export function headersWithRoom(
+  { server: { maxPayload } }: Store,
+  { queue }: QueueNames,
+  envelope: Envelope,
+  sentAt: number,
+): { readonly base: Record<string, string>; readonly roomBytes: number } {
+  const most = Math.min(HEADERS_MAX, maxPayload - envelope.body.byteLength) - RESERVE
+  const all = { ...wireHeaders(queue, envelope), [SENT_AT]: String(sentAt) }
+  const fits = most - headersSize(all) >= ROOM_MIN
+  const bare = { ...wireHeaders(queue, { ...envelope, headers: {} }), [SENT_AT]: String(sentAt) }
+  const base = fits ? all : bare
+  return { base, roomBytes: Math.max(0, most - headersSize(base)) }
+}
+
+/** Names and line ends of what is added, and a history without records. */
+const RESERVE = 512
+const ROOM_MIN = 1_024
+/** Of the room, for the reason; UTF-8 may take four bytes for a character. */
+const REASON_PART = 8
 
 /** The queue's owner at this moment, as the last `ensure` said. */
 async function ownerOf({ client }: Store, names: QueueNames): Promise<string> {

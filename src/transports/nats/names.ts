@@ -18,7 +18,7 @@ export interface QueueNames extends PhysicalNames {
   readonly laterAll: string
   readonly dead: (id: string) => string
   readonly deadAll: string
-  readonly attempts: (id: string) => string
+  readonly attempts: (seq: number) => string
   readonly audit: (act: string, seq: number) => string
   readonly auditAll: string
   /** Small facts of the queue: `owner`, `clock`. */
@@ -44,7 +44,7 @@ export function namesOf(
     laterAll: `${under('later')}.*`,
     dead: (id) => `${under('dead')}.${token(id)}`,
     deadAll: `${under('dead')}.*`,
-    attempts: (id) => `${under('attempts')}.${token(id)}`,
+    attempts: (seq) => `${under('attempts')}.${seq}`,
     audit: (act, seq) => `${under('audit')}.${act}-${seq}`,
     auditAll: `${under('audit')}.*`,
     fact: (name) => `${under('fact')}.${name}`,

@@ -2,10 +2,10 @@ import { afterRedrive } from '../../model/history.ts'
 import type { AuditEntry, AuditNote } from '../../transport/transport.ts'
 import { answeredFault } from './faults.ts'
 import { historyText } from './history.ts'
-import { HISTORY_MAX, letterOf, type Stored, storedLetter } from './letter.ts'
+import { HISTORY_MAX, headersWithRoom, letterOf, type Stored, storedLetter } from './letter.ts'
 import type { QueueNames } from './names.ts'
 import { readAnswer, type Store } from './store.ts'
-import { HISTORY, SENT_AT, wireHeaders } from './wire.ts'
+import { HISTORY } from './wire.ts'
 
 export interface Act extends AuditNote {
   readonly act: AuditEntry['act']
@@ -47,10 +47,10 @@ async function move(store: Store, names: QueueNames, id: string, act: Act): Prom
 
 async function sendAgain(store: Store, names: QueueNames, stored: Stored): Promise<void> {
   const { envelope, history, sentAt } = letterOf(names, stored)
+  const { base, roomBytes } = headersWithRoom(store, names, envelope, sentAt)
   await confirmed(store, names.subject, envelope.body, {
-    ...wireHeaders(names.queue, envelope),
-    [SENT_AT]: String(sentAt),
-    [HISTORY]: historyText(afterRedrive(history), HISTORY_MAX),
+    ...base,
+    [HISTORY]: historyText(afterRedrive(history), Math.min(HISTORY_MAX, roomBytes)),
     'Nats-Msg-Id': `${envelope.id} redriven ${stored.seq}`,
   })
 }

@@ -8,8 +8,8 @@ import type { SendOptions } from '../../transport/transport.ts'
 import { answeredFault, isNoResponders, natsFault } from './faults.ts'
 import type { QueueNames } from './names.ts'
 import { needStream, queueNames, readAnswer, type Store } from './store.ts'
-import { HEADERS_MAX } from './traits.ts'
-import { SENT_AT, wireHeaders } from './wire.ts'
+import { SENT_HEADERS_MAX } from './traits.ts'
+import { headersSize, SENT_AT, wireHeaders } from './wire.ts'
 
 /** Publishes side by side over one connection, which keeps their order; each is confirmed by itself. */
 export async function send(
@@ -58,7 +58,7 @@ async function sendOne(
     'Nats-Msg-Id': messageId(envelope),
     ...(scheduled ? schedule(names, dueAt, now) : {}),
   }
-  if (headersSize(headers) > HEADERS_MAX) return refused('tooLarge')
+  if (headersSize(headers) > SENT_HEADERS_MAX) return refused('tooLarge')
   const subject = scheduled ? names.later(envelope.id) : names.subject
   return await publish(store, names, { subject, body: envelope.body, headers, id: envelope.id })
 }
@@ -77,17 +77,6 @@ function schedule(names: QueueNames, dueAt: number, now: number): Record<string,
 function messageId({ id, copy = 0 }: Envelope): string {
   return copy === 0 ? id : `${id} copy ${copy}`
 }
-
-function headersSize(headers: Readonly<Record<string, string>>): number {
-  let bytes = STATUS_LINE
-  for (const [name, value] of Object.entries(headers)) {
-    bytes += name.length + Buffer.byteLength(value) + LINE_EXTRA
-  }
-  return bytes
-}
-
-const STATUS_LINE = 'NATS/1.0\r\n\r\n'.length
-const LINE_EXTRA = ': \r\n'.length
 
 export interface Publication {
   readonly subject: string

@@ -55,7 +55,7 @@ async function ack({ store, names }: Settling, held: Held): Promise<void> {
   await answeredBy(store, held, '+ACK')
   if (!held.written) return
   // The message is gone, so what is left beside it can only be useless.
-  await forgetAttempts(store, names, held.id).catch(() => {})
+  await forgetAttempts(store, names, held.seq).catch(() => {})
 }
 
 /** First what happened, then the message: a crash in between leaves it to its holder's ack wait. */

@@ -14,6 +14,7 @@ import { release, renewBatch, settleBatch } from './settle.ts'
 import type { Store } from './store.ts'
 import { makeConsumer, orMissing } from './topology.ts'
 import { RECEIVE_MAX } from './traits.ts'
+import { readWire } from './wire.ts'
 
 export interface SubscriptionParts {
   readonly store: Store
@@ -140,12 +141,13 @@ async function held(parts: SubscriptionParts, msg: Msg, askedAt: number): Promis
   if (handing === undefined || msg.reply === undefined) {
     throw new Error(`a message of stream ${names.stream} came without the place for its ack`)
   }
-  const id = identityOf({ msg, handing, streamMadeAt })
+  const wire = readWire(msg.headers)
+  const id = identityOf(wire, handing, streamMadeAt)
   const again = handing.deliveries > 1
   const written = again ? await readAttempts(store, names, { id, seq: handing.seq }) : undefined
   const now = store.clock.now()
-  const { reply } = msg
-  return handOut({ msg, id, reply, handing, written, askedAt, now, ackWaitMs, leaseMs })
+  const { reply, data: body } = msg
+  return handOut({ body, wire, id, reply, handing, written, askedAt, now, ackWaitMs, leaseMs })
 }
 
 /** Nobody waits for it any more. */

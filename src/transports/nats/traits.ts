@@ -9,6 +9,8 @@ export const LEASE_MAX_MS: number = 24 * HOUR_MS
 export const RECEIVE_MAX = 1_000
 /** The server takes headers up to 64 KiB, which count towards its largest payload. */
 export const HEADERS_MAX: number = 64 * 1024
+/** What a sender may use of it: a dead letter needs the rest for its reason and its attempts. */
+export const SENT_HEADERS_MAX: number = 56 * 1024
 
 export function natsTraits(
   { maxPayload }: ServerAbilities,

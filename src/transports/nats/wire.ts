@@ -90,3 +90,15 @@ export function parsed(text: string | undefined): unknown {
     return undefined
   }
 }
+
+/** Bytes of the headers on the wire. */
+export function headersSize(headers: Readonly<Record<string, string>>): number {
+  let bytes = STATUS_LINE
+  for (const [name, value] of Object.entries(headers)) {
+    bytes += name.length + Buffer.byteLength(value) + LINE_EXTRA
+  }
+  return bytes
+}
+
+const STATUS_LINE = 'NATS/1.0\r\n\r\n'.length
+const LINE_EXTRA = ': \r\n'.length
