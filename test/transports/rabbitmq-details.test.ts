@@ -268,3 +268,26 @@ test('A handler that may take longer than the broker waits for an ack is refused
   })
   await transport.close()
 })
+
+test('A slow worker gives back once what it cannot take, and then is pushed no more than it asks for.', {
+  skip,
+}, async () => {
+  const transport = await open()
+  const queue = name('slow worker')
+  await ensure(transport, queue)
+  await transport.send(
+    queue,
+    Array.from({ length: 8 }, () => envelope()),
+    { signal: never },
+  )
+  const depth = async () => (await transport.browse?.gauge(queue))?.depth
+  const from = await subscribe(transport, queue, 8)
+  const counts: (number | undefined)[] = []
+  for (let left = 7; left >= 0; left--) {
+    const [delivery] = await take(from, 1)
+    counts.push(delivery?.deliveries)
+    // Nothing is settled: each hand that gets free asks for one more.
+    await until(`${left} for others`, async () => (await depth()) === left)
+  }
+  assert.deepEqual(counts, [1, 2, 2, 2, 2, 2, 2, 2])
+})

@@ -10,6 +10,8 @@ export interface Held {
   readonly consumer: Consumer
   readonly message: AmqpMessage
   readonly claim: SessionClaim
+  /** Which start of the consumer it came from. */
+  readonly turn: number
   /** False once it was settled or lost. */
   live: boolean
 }
@@ -22,6 +24,8 @@ export interface Consumer {
   /** Stops the push, and gives back what nobody has asked for. */
   park(): Promise<void>
   buffered(): number
+  /** How many more the broker may push before something is settled. */
+  room(): number
   take(max: number): readonly Delivery[]
   ack(batch: readonly Held[]): void
   release(held: Held): void
@@ -47,14 +51,16 @@ export interface ConsumerParts {
 }
 
 export function openConsumer(parts: ConsumerParts): Consumer {
-  const { channel, queue, onNews } = parts
+  const { channel, queue, onNews, reading, counts } = parts
   const held = new Set<Held>()
   let buffer: Held[] = []
   let tag: string | undefined
+  let turn = 0
+  let limit = 0
   let starting: Promise<void> | undefined
   let stopping: Promise<void> | undefined
   const questions = openQuestions(async () => {
-    await channel.prefetch(parts.prefetch())
+    await channel.prefetch(limit)
   })
 
   const arrived = (message: AmqpMessage | null): void => {
@@ -62,7 +68,7 @@ export function openConsumer(parts: ConsumerParts): Consumer {
       parts.onCancelled()
       return
     }
-    const one: Held = { consumer, message, claim: new SessionClaim(), live: true }
+    const one: Held = { consumer, message, claim: new SessionClaim(), turn, live: true }
     held.add(one)
     buffer.push(one)
     onNews()
@@ -70,7 +76,9 @@ export function openConsumer(parts: ConsumerParts): Consumer {
 
   const start = async (): Promise<void> => {
     await stopping
-    await channel.prefetch(parts.prefetch())
+    turn += 1
+    limit = parts.prefetch()
+    await channel.prefetch(limit)
     tag = (await channel.consume(queue, arrived)).consumerTag
   }
 
@@ -107,12 +115,9 @@ export function openConsumer(parts: ConsumerParts): Consumer {
       return stopping
     },
     buffered: () => buffer.length,
+    room: () => limit - countOf(held, turn),
     take(max) {
-      if (buffer.length === 0) return []
-      const taken = buffer.slice(0, max)
-      buffer = buffer.slice(max)
-      const reading = parts.reading()
-      return taken.map((one) => deliveryOf(one, reading, parts.counts))
+      return buffer.splice(0, max).map((one) => deliveryOf(one, reading(), counts))
     },
     ack: (batch) => ackAll(channel, held, batch),
     release,
@@ -131,6 +136,12 @@ export function openConsumer(parts: ConsumerParts): Consumer {
     },
   }
   return consumer
+}
+
+function countOf(held: ReadonlySet<Held>, turn: number): number {
+  let count = 0
+  for (const one of held) if (one.turn === turn) count += 1
+  return count
 }
 
 /** One command for all from the oldest on, and one for each other: a quorum queue writes each into its log. */

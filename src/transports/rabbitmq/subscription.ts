@@ -8,6 +8,7 @@ import { type Attachment, attach } from './attachment.ts'
 import type { Broker } from './broker.ts'
 import type { Consumer } from './consumer.ts'
 import { endsWithin } from './limit.ts'
+import { type PushWindow, pushWindow } from './push-window.ts'
 import { settleBatch } from './settle.ts'
 
 export interface SubscriptionParts {
@@ -19,8 +20,6 @@ export interface SubscriptionParts {
   readonly onClose: () => void
 }
 
-/** Of a queue, in messages (AMQP 0-9-1, basic.qos). */
-const PREFETCH_MAX = 65_535
 /** What was pushed and nobody has asked for goes back to the queue after this long: others may be free. */
 const UNASKED_MS = 250
 /** How long the first receive looks for what the broker begins to push. */
@@ -32,7 +31,7 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
   const { clock, random } = broker
   const closing = new AbortController()
   const bell = openBell<'here'>(clock)
-  let maxInFlight = Math.min(PREFETCH_MAX, parts.maxInFlight)
+  const window = pushWindow(parts.maxInFlight, UNASKED_MS)
   let receivers = 0
   let cancelPark: (() => void) | undefined
 
@@ -42,6 +41,7 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
       cancelPark = undefined
       const consumer = attachment.consumer()
       if (receivers > 0 || consumer === undefined || consumer.buffered() === 0) return
+      window.givenBack()
       consumer.park().catch(() => {})
     })
   }
@@ -52,7 +52,7 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
   const reading = () => ({ newId: () => newId(clock, random), now: clock.now() })
   const attachment = await attach({
     ...{ broker, name, queue, onNews, reading },
-    prefetch: () => maxInFlight,
+    prefetch: window.limit,
     closing: closing.signal,
   })
 
@@ -76,7 +76,7 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
       cancelPark = undefined
       try {
         return await untilEnded(signals, (ends) =>
-          receiving({ broker, attachment, bell, ends }, options),
+          receiving({ broker, attachment, window, bell, ends }, options),
         )
       } finally {
         receivers -= 1
@@ -85,7 +85,7 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
     },
     settle: (batch) => settleBatch(broker, attachment, batch),
     resize(next) {
-      maxInFlight = Math.min(PREFETCH_MAX, Math.max(1, next))
+      window.resize(next)
       const consumer = attachment.consumer()
       // A quorum queue keeps a consumer's limit as it was at its start.
       if (consumer?.isOn() === true) consumer.park().catch(() => {})
@@ -109,12 +109,13 @@ async function letGo({ broker, name }: SubscriptionParts, consumer: Consumer): P
 interface Receiving {
   readonly broker: Broker
   readonly attachment: Attachment
+  readonly window: PushWindow
   readonly bell: Bell<'here'>
   readonly ends: Ends
 }
 
 async function receiving(
-  { broker, attachment, bell, ends }: Receiving,
+  { broker, attachment, window, bell, ends }: Receiving,
   options: ReceiveOptions,
 ): Promise<readonly Delivery[]> {
   const { clock } = broker
@@ -123,7 +124,14 @@ async function receiving(
     const since = bell.rings('here')
     const consumer = attachment.consumer()
     const deliveries = consumer?.take(Math.max(1, options.max)) ?? []
-    if (deliveries.length > 0) return deliveries
+    if (deliveries.length > 0) {
+      window.taken(clock.now())
+      return deliveries
+    }
+    window.ask(options.max)
+    if (consumer?.isOn() === true && window.isTooSmall(consumer.room())) {
+      consumer.park().catch(() => {})
+    }
     if (consumer !== undefined && !consumer.isOn()) {
       const started = consumer.start()
       started.catch((error: unknown) => attachment.failed(consumer, error))
