@@ -18,10 +18,11 @@ export interface Ability {
 export const DELAY_NEEDED_MS = 86_400_000
 
 /** For each need, who brings it on this backend. A pure function of what the backend says of itself. */
-export function abilitiesOf({
-  traits,
-  browse,
-}: Pick<Transport, 'traits' | 'browse'>): readonly Ability[] {
+export function abilitiesOf(
+  backend: Pick<Transport, 'traits' | 'browse' | 'retry'>,
+): readonly Ability[] {
+  const { browse } = backend
+  const traits = asChosen(backend)
   return [
     delaysOf(traits),
     attemptsOf(traits),
@@ -38,6 +39,14 @@ export function abilitiesOf({
       ? { need: 'pauses', from: 'store', how: 'whoever received asks before handing out' }
       : native('pauses', 'remembered by the backend'),
   ]
+}
+
+/** What a log can do with the layer that was named for it: held messages keep their order, copies do not. */
+function asChosen({ traits, retry }: Pick<Transport, 'traits' | 'retry'>): Traits {
+  if (traits.settles !== 'upTo' || retry === undefined) return traits
+  return retry === 'hold'
+    ? { ...traits, settles: 'each', release: 'delayed', uncountedRelease: true }
+    : { ...traits, settles: 'each', release: 'immediate', uncountedRelease: true, order: 'none' }
 }
 
 function native(need: Need, how: string): Ability {

@@ -7,9 +7,11 @@ import { abilitiesOf } from './abilities.ts'
 import { copies } from './copies.ts'
 import { deadLetters } from './dead-letters.ts'
 import { delays } from './delays.ts'
+import { hold } from './hold.ts'
 import { journals } from './journals.ts'
 import { pauses } from './pauses.ts'
 import { rememberedKeys } from './remembered-keys.ts'
+import { settleEach } from './settle-each.ts'
 
 export interface LayeredOptions {
   /** Undefined: only what needs none is layered; see `storeNeeds`. */
@@ -20,18 +22,33 @@ export interface LayeredOptions {
 }
 
 /** What this transport lacks that only a store can bring, a phrase each; empty when it lacks nothing. */
-export function storeNeeds(transport: Pick<Transport, 'traits' | 'browse'>): readonly string[] {
+export function storeNeeds(
+  transport: Pick<Transport, 'traits' | 'browse' | 'retry'>,
+): readonly string[] {
   return abilitiesOf(transport).flatMap(({ lack }) => (lack === undefined ? [] : [lack]))
 }
 
+/** What must be named for this transport, because neither answer is right for all; a sentence each. */
+export function choiceNeeds({
+  name,
+  traits,
+  retry,
+}: Pick<Transport, 'name' | 'traits' | 'retry'>): readonly string[] {
+  if (traits.settles !== 'upTo' || retry !== undefined) return []
+  return [
+    `retry: ${name} cannot take a single message back; name retry: 'hold' (its partition waits, order is kept) or retry: 'park' (a copy waits, order is not kept)`,
+  ]
+}
+
 /**
- * The transport with every layer on top that its traits call for, innermost first: delays, copies (journals where an order is
- * kept, which a copy or a delay would break), dead letters, remembered keys, pauses. One that lacks nothing comes back as it is.
+ * The transport with every layer on top that its traits call for, innermost first: on a log single settlements, and hold where
+ * it was named; delays, copies (journals where an order is kept, which a copy or a delay would break), dead letters,
+ * remembered keys, pauses. One that lacks nothing comes back as it is.
  */
 export function layered(transport: Transport, options: LayeredOptions): Transport {
   const { store, clock, logger, random } = options
   const from = new Map(abilitiesOf(transport).map((ability) => [ability.need, ability.from]))
-  let top = transport
+  let top = onLog(transport, clock)
   if (store !== undefined && from.get('delays') === 'store') {
     top = delays(top, { store, clock, logger })
   }
@@ -43,6 +60,14 @@ export function layered(transport: Transport, options: LayeredOptions): Transpor
   if (from.get('pauses') === 'store' && top.browse !== undefined) top = pauses(top, store, clock)
   if (top === transport) return top
   return { ...top, diagnose: (error) => diagnosed(error, transport, store) }
+}
+
+/** What a user chose for a log: settled one by one; the failed one holds its lane, or may leave its place as a copy. */
+function onLog(transport: Transport, clock: Clock): Transport {
+  if (transport.traits.settles !== 'upTo') return transport
+  const each = settleEach(transport)
+  if (transport.retry === 'hold') return hold(each, clock)
+  return { ...each, traits: { ...each.traits, order: 'none' } }
 }
 
 /** Either of the two may have thrown it. */

@@ -34,7 +34,7 @@ function eachSubscription(inner: Subscription): Subscription {
   const receive = async (options: ReceiveOptions): Promise<readonly Delivery[]> => {
     const first = options.signal.aborted ? [] : back.take(options.max)
     if (first.length > 0) return first
-    const came = await wake.during(options, (signal) => inner.receive({ ...options, signal }))
+    const { came } = await wake.during(options, (signal) => inner.receive({ ...options, signal }))
     const fresh = came.filter(acks.isNew)
     return fresh.length > 0 || options.signal.aborted ? fresh : back.take(options.max)
   }

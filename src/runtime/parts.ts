@@ -1,6 +1,6 @@
 import type { Inbox } from '../inbox/inbox.ts'
 import { type Ability, abilitiesOf } from '../layers/abilities.ts'
-import { layered, storeNeeds } from '../layers/layered.ts'
+import { choiceNeeds, layered, storeNeeds } from '../layers/layered.ts'
 import { classifyError } from '../model/classify-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
 import { retryHorizonMs } from '../model/retry.ts'
@@ -53,7 +53,7 @@ export async function openParts<Tx>(
       options.store && keep(await opening(options.store.name, options.store.connect(context)))
     const { transport: connector } = options
     const backend = keep(await opening(connector.name, connector.connect(context)))
-    if (store === undefined) refuseWithoutStore(backend)
+    refuseWithout(backend, store)
     const transport = keep(layered(backend, { ...resolved, store }))
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
     await opening(connector.name, ensured)
@@ -71,13 +71,16 @@ export async function openParts<Tx>(
   }
 }
 
-/** What is missing is said before the first message is sent, not when the first one dies. */
-function refuseWithoutStore(backend: Transport): void {
-  const needs = storeNeeds(backend)
-  if (needs.length === 0) return
-  throw new OptionsError('createMillrace', [
-    `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
-  ])
+/** What is missing is said before the first message is sent, not when the first one dies; all of it at once. */
+function refuseWithout(backend: Transport, store: Store | undefined): void {
+  const needs = store === undefined ? storeNeeds(backend) : []
+  const missing = [...choiceNeeds(backend)]
+  if (needs.length > 0) {
+    missing.push(
+      `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
+    )
+  }
+  if (missing.length > 0) throw new OptionsError('createMillrace', missing)
 }
 
 /** Times inside the error do not matter here: nothing waits for them. */

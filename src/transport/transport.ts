@@ -47,6 +47,8 @@ export interface Transport {
    * them to its reasons. Answers at once.
    */
   readonly problems?: () => readonly string[]
+  /** Of backends that commit positions: how a failed message waits, as the user named it; see `choiceNeeds` of the layers. */
+  readonly retry?: 'hold' | 'park'
   readonly topology: Topology
   readonly browse?: Browse
   readonly shelf?: Shelf

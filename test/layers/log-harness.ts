@@ -6,7 +6,7 @@ import { memoryLog } from './memory-log.ts'
 export interface LogHarnessOptions {
   readonly name: string
   /** What stands on the log. */
-  readonly on: (log: Transport, time: VirtualClock) => Transport
+  readonly on: (log: Transport, time: VirtualClock) => Promise<Transport> | Transport
 }
 
 /** Layers on a log in memory with one lane, as a subject of the kit. Every connection knows every queue, as in an app. */
@@ -22,7 +22,7 @@ export function logHarness({ name, on }: LogHarnessOptions): Harness {
     slow: 1,
     leaseMs: 500,
     async connect() {
-      const transport = on(log.connect(), time)
+      const transport = await on(log.connect(), time)
       await transport.topology.ensure(known, signal)
       open.add(transport)
       return transport

@@ -183,6 +183,7 @@ function subscribe(cluster: Cluster, name: string): Subscription {
   share(cluster, queue)
   return {
     receive: async ({ max, waitMs, signal }) => {
+      if (closed.signal.aborted) throw closedError('the subscription')
       const ends = AbortSignal.any([signal, closed.signal])
       const until = clock.now() + waitMs
       for (;;) {

@@ -36,6 +36,7 @@ async function someDead(
     died(delivery, { errorClass: classes[at] ?? 'permanent' }),
   )
   assertAllOk(await scope.settle(subscription, ...deaths))
+  await subscription.close()
   return [name, sent]
 }
 

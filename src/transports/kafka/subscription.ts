@@ -1,3 +1,4 @@
+import { closedError } from '../../model/closed-error.ts'
 import type { Acked, Delivery, LanePosition, Settled, Settlement } from '../../model/delivery.ts'
 import { untilEnded } from '../../transport/ends.ts'
 import { lost } from '../../transport/outcomes.ts'
@@ -20,8 +21,9 @@ export async function kafkaSubscription(
 ): Promise<Opened> {
   const consumer = await startConsumer(cluster, queue)
   const { bell, closed, commit, fetcher, member, paused } = consumer
-  const receive = ({ max, waitMs, signal }: ReceiveOptions): Promise<readonly Delivery[]> =>
-    untilEnded([signal, closed], async (ends) => {
+  const receive = async ({ max, waitMs, signal }: ReceiveOptions): Promise<readonly Delivery[]> => {
+    if (closed.aborted) throw closedError('the subscription')
+    return untilEnded([signal, closed], async (ends) => {
       const until = cluster.clock.now() + waitMs
       for (;;) {
         if (ends.reached()) return []
@@ -32,6 +34,7 @@ export async function kafkaSubscription(
         await bell.wait('lanes', rings, leftMs, ends.signal())
       }
     })
+  }
   const goal = goals()
   const settleOne = async (one: Settlement): Promise<Settled> => {
     if (one.as !== 'acked') return invalid

@@ -19,6 +19,7 @@ export function kafkaTransport(
     name: 'kafka',
     traits,
     databaseId: undefined,
+    ...(cluster.options.retry !== undefined && { retry: cluster.options.retry }),
     topology: topology(cluster),
     browse: browse(cluster),
     diagnose: kafkaFault,
