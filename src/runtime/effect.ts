@@ -40,6 +40,8 @@ export interface EffectOptions<Tx> {
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly leaseMs: number
+  /** By our clock the lease has ended, whether anybody has told us or not. */
+  readonly leaseOver: () => boolean
   /** Why this run may not commit any more; undefined while it may. */
   readonly forbidden: () => MillraceError | undefined
 }
@@ -170,7 +172,8 @@ function lastStatements<Tx>(
   tx: Tx,
 ): MaybePromise<boolean> {
   if (options.forbidden() !== undefined) return false
-  if (!joins(options, inbox)) return true
+  // Another database cannot ask whose message it is; our own clock is the best that we have.
+  if (!joins(options, inbox)) return !options.leaseOver()
   return chain(options.transport.transaction?.(tx), (transaction) => {
     if (transaction === undefined) {
       throw new MillraceError(

@@ -3,7 +3,7 @@ import type { Conclude } from './conclude.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
-import { Run } from './run.ts'
+import { Run, type RunDeps } from './run.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** What a worker has in its hands: handlers that run, and settlements on their way. */
@@ -38,6 +38,10 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   let alone = false
   let keeper: LeaseKeeper | undefined
   let concluding: Conclude | undefined
+  const runDeps: RunDeps<Tx> = {
+    ...deps,
+    leaseOver: (delivery) => keeper?.isOver(delivery) === true,
+  }
 
   const settle = async (
     delivery: Delivery,
@@ -59,7 +63,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   }
 
   const start: Hands['start'] = (delivery, message) => {
-    const run = new Run(deps, delivery, message)
+    const run = new Run(runDeps, delivery, message)
     running.add(run)
     keeper?.hold(delivery, run.lose)
     if (delivery.alone) alone = true

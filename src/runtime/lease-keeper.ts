@@ -7,9 +7,15 @@ import type { Subscription } from '../transport/transport.ts'
  * that did not get through for a whole lease, tells the holder that the message is no longer its own.
  */
 export interface LeaseKeeper {
+  /** Again for one that is held already: only who is told changes. */
   hold(delivery: Delivery, onLost: () => void): void
   /** Idempotent; what was let go is neither renewed nor reported lost. */
   letGo(delivery: Delivery): void
+  /**
+   * By our clock its lease has ended since the last renewal that got through. Asked before something commits that no backend
+   * can fence: a process that was stopped runs on before the timer that would have told it.
+   */
+  isOver(delivery: Delivery): boolean
   /** Epoch ms since when renewals fail; undefined while they get through. */
   readonly failingSince: number | undefined
   close(): void
@@ -22,6 +28,15 @@ export interface LeaseKeeperOptions {
   readonly onError: (error: unknown) => void
 }
 
+/** A session or an assignment has no end of its own; `claim.lost` tells. */
+const noLeases: LeaseKeeper = {
+  hold: () => undefined,
+  letGo: () => undefined,
+  isOver: () => false,
+  failingSince: undefined,
+  close: () => undefined,
+}
+
 interface Held {
   renewedAt: number
   readonly onLost: () => void
@@ -29,6 +44,7 @@ interface Held {
 
 export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { subscription, clock, leaseMs } = options
+  if (subscription.renew === undefined) return noLeases
   const held = new Map<Delivery, Held>()
   let failingSince: number | undefined
   let renewingSince: number | undefined
@@ -88,10 +104,15 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
 
   return {
     hold: (delivery, onLost) => {
-      held.set(delivery, { renewedAt: clock.now(), onLost })
+      const renewedAt = held.get(delivery)?.renewedAt ?? clock.now()
+      held.set(delivery, { renewedAt, onLost })
       if (cancel === undefined) arm()
     },
     letGo: (delivery) => void held.delete(delivery),
+    isOver: (delivery) => {
+      const entry = held.get(delivery)
+      return entry !== undefined && clock.now() - entry.renewedAt >= leaseMs
+    },
     get failingSince() {
       return failingSince
     },

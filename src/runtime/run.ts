@@ -16,6 +16,11 @@ export type RunEnd =
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'lost' }
 
+export interface RunDeps<Tx> extends WorkerDeps<Tx> {
+  /** See `LeaseKeeper.isOver`. */
+  readonly leaseOver: (delivery: Delivery) => boolean
+}
+
 const succeeded: RunEnd = { kind: 'succeeded' }
 
 /**
@@ -29,7 +34,7 @@ export class Run<Tx = unknown> {
   readonly ended: Promise<RunEnd>
   /** When the handler itself returned, which may be after the end. */
   readonly returned: Promise<void>
-  readonly deps: WorkerDeps<Tx>
+  readonly deps: RunDeps<Tx>
   #over = false
   #timer: Cancel
   #finish: (end: RunEnd) => void = () => undefined
@@ -37,7 +42,7 @@ export class Run<Tx = unknown> {
   #looseEnds: LooseEnds | undefined
 
   /** Starts the handler: it is called at once, in the async context of the caller. */
-  constructor(deps: WorkerDeps<Tx>, delivery: Delivery, message: Message<unknown>) {
+  constructor(deps: RunDeps<Tx>, delivery: Delivery, message: Message<unknown>) {
     this.deps = deps
     this.delivery = delivery
     this.message = message
@@ -63,6 +68,7 @@ export class Run<Tx = unknown> {
       transport: deps.transport,
       inbox: deps.inbox,
       leaseMs: leaseMsOf(deps.queue),
+      leaseOver: () => deps.leaseOver(delivery),
       forbidden: () => this.#forbidden(),
     })
     return this.#effect
