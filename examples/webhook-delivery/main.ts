@@ -2,8 +2,9 @@
 import { constants } from 'node:os'
 import { type App, createMillrace, onSignals } from 'millrace'
 import { intake } from 'millrace/http'
+import { shownAddress } from './backend.ts'
 import { deliver, deliveries } from './deliveries.ts'
-import { hints, showHint } from './hints.ts'
+import { hints, type Storage, showHint } from './hints.ts'
 import { readOptions, USAGE, UsageError } from './options.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -21,12 +22,13 @@ try {
 async function run(): Promise<void> {
   const options = readOptions(process.argv.slice(2))
   if (options === 'help') return print(USAGE)
-  const { port, receiverPort, file } = options
-  // The config file reads it, here and when the command line loads it in another terminal.
+  const { port, receiverPort, file, transport } = options
+  // The config file reads them, here and when the command line loads it in another terminal.
   process.env['WEBHOOK_FILE'] = file
+  if (transport !== undefined) process.env['WEBHOOK_TRANSPORT'] = transport
   const receiver = await startReceiver(receiverPort, print)
   try {
-    await serve({ port, file, receiverUrl: receiver.url })
+    await serve({ port, storage: { file, transport }, receiverUrl: receiver.url })
   } finally {
     await receiver.close()
   }
@@ -35,17 +37,17 @@ async function run(): Promise<void> {
 
 interface Service {
   readonly port: number
-  readonly file: string
+  readonly storage: Storage
   readonly receiverUrl: string
 }
 
-async function serve({ port, file, receiverUrl }: Service): Promise<void> {
+async function serve({ port, storage, receiverUrl }: Service): Promise<void> {
   const { default: config } = await import('./millrace.config.ts')
   const app = await createMillrace({
     ...config,
     onDeadLetter: ({ id, errorClass, owner }) => {
       print(`dead letter (${errorClass}), ${owner} should look at it:`)
-      print(showHint(file, id))
+      print(showHint(storage, id))
     },
   })
   const door = intake(app, { port })
@@ -53,8 +55,10 @@ async function serve({ port, file, receiverUrl }: Service): Promise<void> {
     app.work(deliveries, deliver, { concurrency: 20 })
     await door.listen()
     await app.start()
-    for (const line of hints({ intakeUrl: door.url, receiverUrl, file })) print(line)
-    print(`webhook-delivery is ready: ${door.url} stores in ${file}, receiver at ${receiverUrl}`)
+    for (const line of hints({ ...storage, intakeUrl: door.url, receiverUrl })) print(line)
+    const { file, transport } = storage
+    const place = transport === undefined ? file : shownAddress(transport)
+    print(`webhook-delivery is ready: ${door.url} stores in ${place}, receiver at ${receiverUrl}`)
     await untilSignal(app)
     print('draining: what runs may finish, press Ctrl-C again to abort it')
   } finally {

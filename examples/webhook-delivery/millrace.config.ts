@@ -1,10 +1,12 @@
 import { defineConfig, defineWorker } from 'millrace'
-import { sqlite } from 'millrace/sqlite'
+import { backendAt } from './backend.ts'
 import { deliver, deliveries } from './deliveries.ts'
 
-/** Used by main.ts and by the command line, so that both mean the same file and queues. */
+const { WEBHOOK_TRANSPORT: address, WEBHOOK_FILE: file = 'millrace.db' } = process.env
+
+/** Used by main.ts and by the command line, so that both mean the same backend and queues. */
 export default defineConfig({
-  transport: sqlite({ file: process.env['WEBHOOK_FILE'] ?? 'millrace.db' }),
+  ...backendAt(address, file),
   queues: [deliveries],
   workers: [defineWorker(deliveries, deliver, { concurrency: 20 })],
 })

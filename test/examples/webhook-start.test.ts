@@ -10,11 +10,7 @@ const NODE = ['--conditions=millrace-source', '--disable-warning=ExperimentalWar
 test('a file that cannot be opened ends the example in one line, and nothing is left running', async () => {
   const child = spawn(
     process.execPath,
-    [
-      ...NODE,
-      MAIN,
-      ...['--port', '46021', '--receiver-port', '46022', '--file', '/nonexistent/x.db'],
-    ],
+    [...NODE, MAIN, ...['--port', '0', '--receiver-port', '0', '--file', '/nonexistent/x.db']],
     { stdio: ['ignore', 'ignore', 'pipe'], timeout: 30_000 },
   )
   let said = ''
@@ -32,6 +28,11 @@ test('what is typed wrong ends with 2 and the usage, --help with 0', async () =>
     [['--port', '70000'], 2, /^webhook-delivery: --port: expected a port .* got "70000"\nusage: /],
     [['--prt', '1'], 2, /^webhook-delivery: Unknown option '--prt'\nusage: /],
     [['--file', ''], 2, /^webhook-delivery: --file: expected/],
+    [
+      ['--transport', 'mysql://root:secret@db'],
+      2,
+      /^webhook-delivery: --transport: expected an address that begins with redis:\/\/(?!.*secret)/,
+    ],
     [['x.db'], 2, /^webhook-delivery: Unexpected argument 'x.db'/],
   ]
   for (const [args, expectedCode, expected] of cases) {
