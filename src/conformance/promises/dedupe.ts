@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
-import { acked, codeOf, died, present } from '../acts.ts'
+import { acked, codeOf, died, idsOf, present } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 
 const HOUR_MS = 3_600_000
@@ -202,8 +202,10 @@ export const dedupe: Family = {
         assert.deepEqual(sent.map(codeOf), ['ok', 'duplicate', 'ok', again, 'conflict'])
         assert.deepEqual(sent[1], { ok: true, id: one.id, duplicate: true })
         const subscription = await subscribe(far, name)
-        await take(subscription, traits.remembersIds ? 2 : 3)
-        assert.deepEqual(await receive(subscription), [])
+        // Without a memory for ids the second `two` may be stored, and nobody is told whether it was.
+        const came = [...(await take(subscription, 2)), ...(await receive(subscription))]
+        assert.deepEqual(new Set(idsOf(came)), new Set([one.id, two.id]))
+        if (traits.remembersIds) assert.equal(came.length, 2)
       },
     },
   ],
