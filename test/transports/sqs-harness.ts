@@ -1,11 +1,25 @@
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type SqsOptions, sqs } from 'millrace/sqs'
+import { memoryStore, type StoreConnector } from 'millrace/store'
+import { layered } from '../../src/layers/layered.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
-import type { Connector, Transport } from '../../src/transport/transport.ts'
+import type {
+  ConnectContext,
+  Connector,
+  QueueSpec,
+  Transport,
+} from '../../src/transport/transport.ts'
 import type { SqsServer } from './sqs-servers.ts'
 
 const { signal } = new AbortController()
+const context: ConnectContext = {
+  signal,
+  clock: systemClock(),
+  random: Math.random,
+  logger: silentLogger,
+  migrate: 'auto',
+}
 const run = Math.floor(Math.random() * 2 ** 40).toString(36)
 let queues = 0
 
@@ -21,30 +35,59 @@ export const account: Pick<SqsOptions, 'region' | 'credentials'> = {
 }
 
 export function open(connector: Connector): Promise<Transport> {
-  return connector.connect({
-    signal,
-    clock: systemClock(),
-    random: Math.random,
-    logger: silentLogger,
-    migrate: 'auto',
-  })
+  return connector.connect(context)
 }
 
-export async function sqsHarness(server: SqsServer, kind: 'standard' | 'fifo'): Promise<Harness> {
-  const connect = (): Promise<Transport> =>
-    open(sqs({ ...account, endpoint: server.url, kind, timeoutMs: 10_000 }))
-  const first = await connect()
+export interface SqsHarnessOptions {
+  readonly server: SqsServer
+  readonly kind: 'standard' | 'fifo'
+  /** With every layer on top that the traits call for, on a store that all connections share. */
+  readonly isLayered: boolean
+}
+
+export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
+  const { server, kind, isLayered } = options
+  const shared = isLayered ? memoryStore() : undefined
+  const opened = new Set<Transport>()
+  const known: QueueSpec[] = []
+  const connect = async (topology: 'create' | 'none' = 'none'): Promise<Transport> => {
+    const settings = { ...account, endpoint: server.url, kind, timeoutMs: 10_000, topology }
+    const raw = await open(sqs(settings))
+    const transport = shared === undefined ? raw : await withStore(raw, shared)
+    // Every connection knows every queue, as in an app.
+    if (isLayered) await transport.topology.ensure(known, signal)
+    opened.add(transport)
+    return {
+      ...transport,
+      close: () => {
+        opened.delete(transport)
+        return transport.close()
+      },
+    }
+  }
+  const first = await connect('create')
   return {
-    name: `${server.name}, ${kind}`,
-    connect,
+    name: `sqs ${kind} (${server.name})${isLayered ? ' + layers on a memory store' : ''}`,
+    connect: () => connect(),
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
-      const name = freshName()
-      await first.topology.ensure([{ name, owner, maxDepth }], signal)
-      return name
+      const spec = { name: freshName(), owner, maxDepth }
+      known.push(spec)
+      await first.topology.ensure([spec], signal)
+      const others = isLayered ? [...opened] : []
+      // One that another test closes meanwhile needs to know no more.
+      await Promise.allSettled(others.map(({ topology }) => topology.ensure([spec], signal)))
+      return spec.name
     },
     slow: 1,
-    // SQS counts in whole seconds.
-    leaseMs: 1_000,
+    // SQS counts in whole seconds. A copy takes three calls, and doubles when the lease ends between them.
+    leaseMs: isLayered ? 2_000 : 1_000,
     dispose: () => first.close(),
   }
+}
+
+async function withStore(raw: Transport, shared: StoreConnector): Promise<Transport> {
+  const store = await shared.connect(context)
+  const { clock, random, logger } = context
+  const top = layered(raw, { store, clock, random, logger })
+  return { ...top, close: () => top.close().then(() => store.close()) }
 }

@@ -2,10 +2,19 @@ import type { Message } from '@aws-sdk/client-sqs'
 import type { Store } from './store.ts'
 import { BATCH_MAX } from './traits.ts'
 
+/** A message, and the moment by our clock from which its lease counts, never later than SQS's own. */
+export interface Arrival {
+  readonly message: Message
+  readonly since: number
+}
+
+/** How long the answer of a long poll may have been under way: nobody says when SQS handed the message out. */
+const ON_THE_WAY_MAX_MS = 1_000
+
 /** Asks for more than ten messages by several requests. */
 export interface Fetcher {
   /** Answers up to `want`, as soon as there is one, or none after `waitS` seconds. */
-  fetch(want: number, waitS: number): Promise<readonly Message[]>
+  fetch(want: number, waitS: number): Promise<readonly Arrival[]>
 }
 
 export interface FetcherOptions {
@@ -18,8 +27,9 @@ export function openFetcher({ store, url, leaseMs }: FetcherOptions): Fetcher {
   /** The last answer was as large as it could be, so there is more than one request's worth. */
   let plenty = false
 
-  const ask = (max: number, waitS: number): Promise<readonly Message[]> =>
-    store.api.receive({
+  const ask = async (max: number, waitS: number): Promise<readonly Arrival[]> => {
+    const askedAt = store.clock.now()
+    const messages = await store.api.receive({
       QueueUrl: url,
       MaxNumberOfMessages: max,
       WaitTimeSeconds: waitS,
@@ -32,9 +42,13 @@ export function openFetcher({ store, url, leaseMs }: FetcherOptions): Fetcher {
         'SequenceNumber',
       ],
     })
+    const onTheWayMs = Math.min(ON_THE_WAY_MAX_MS, leaseMs / 10)
+    const since = waitS === 0 ? askedAt : Math.max(askedAt, store.clock.now() - onTheWayMs)
+    return messages.map((message) => ({ message, since }))
+  }
 
   /** What some requests brought is kept when others failed; when all failed, so did this. */
-  const askMany = async (want: number): Promise<readonly Message[]> => {
+  const askMany = async (want: number): Promise<readonly Arrival[]> => {
     const sizes = Array.from({ length: Math.ceil(want / BATCH_MAX) }, (_, at) =>
       Math.min(BATCH_MAX, want - at * BATCH_MAX),
     )

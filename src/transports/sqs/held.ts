@@ -31,15 +31,16 @@ function isHeld(receipt: unknown): receipt is Held {
 }
 
 export interface HandOut {
-  readonly now: number
+  /** Epoch ms by our clock, from which the lease counts. */
+  readonly since: number
   readonly leaseMs: number
   readonly sns: boolean
 }
 
-export function handOut(message: Message, { now, leaseMs, sns }: HandOut): Held {
-  const claim = new LazyClaim(now + leaseMs)
+export function handOut(message: Message, { since, leaseMs, sns }: HandOut): Held {
+  const claim = new LazyClaim(since + leaseMs)
   const { Attributes = {} } = message
-  const sentAt = Number(Attributes.SentTimestamp ?? now)
+  const sentAt = Number(Attributes.SentTimestamp ?? since)
   const deliveries = Number(Attributes.ApproximateReceiveCount ?? 1)
   const draft: Omit<Delivery, 'receipt'> & { receipt: unknown } = {
     envelope: envelopeOf(message, sns),
@@ -58,8 +59,8 @@ export function handOut(message: Message, { now, leaseMs, sns }: HandOut): Held 
     [HELD]: true,
     receiptHandle: message.ReceiptHandle ?? '',
     group: Attributes.MessageGroupId,
-    endsAt: now + leaseMs,
-    lastEndsAt: now + HELD_MAX_MS,
+    endsAt: since + leaseMs,
+    lastEndsAt: since + HELD_MAX_MS,
     delivery: draft,
     lose: () => claim.lose(),
   }

@@ -44,10 +44,11 @@ export function openPolls(options: PollsOptions): Polls {
 
   const poll = async (want: number, waitS: number): Promise<void> => {
     try {
-      const messages = await fetcher.fetch(want, waitS)
+      const arrivals = await fetcher.fetch(want, waitS)
       store.overLimit.delete(queue)
-      const now = store.clock.now()
-      await arrived(messages.map((each) => handOut(each, { now, leaseMs, sns: store.sns })))
+      await arrived(
+        arrivals.map(({ message, since }) => handOut(message, { since, leaseMs, sns: store.sns })),
+      )
     } catch (error) {
       if (!isOverLimit(error)) throw error
       // Not an error but a full hand: acks make room.
