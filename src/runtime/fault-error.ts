@@ -1,4 +1,4 @@
-import { MillraceError, PayloadTooLargeError, QueueFullError } from '../model/errors.ts'
+import { hasCode, MillraceError, PayloadTooLargeError, QueueFullError } from '../model/errors.ts'
 import type { Fault } from '../model/fault.ts'
 import type { AnyQueue } from './queue.ts'
 
@@ -16,7 +16,7 @@ export interface FaultContext {
 /** The error that a user catches for a fault of the backend. */
 export function faultError(fault: Fault, context: FaultContext): MillraceError {
   const { cause } = fault
-  if (cause instanceof MillraceError) return cause
+  if (cause instanceof MillraceError && !isUnsure(fault)) return cause
   const fields = {
     queue: context.queue.name,
     messageId: context.messageId,
@@ -55,6 +55,11 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
         { cause, retryable: fault.retryable, fields },
       )
   }
+}
+
+/** Its own error only says that the backend did not answer; the sender has to know that the message may be stored. */
+function isUnsure({ outcome, cause }: Fault): boolean {
+  return outcome === 'unknown' && hasCode(cause, 'MILLRACE_UNAVAILABLE')
 }
 
 function outcomeUnknown(

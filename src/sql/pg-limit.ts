@@ -12,6 +12,8 @@ export interface Limit {
   readonly abandon?: () => void
   /** Ends the call at once, with the signal's reason. */
   readonly ended?: AbortSignal | undefined
+  /** Ends it too, but a statement was sent by then, and what became of it nobody knows. */
+  readonly cutOff?: AbortSignal | undefined
 }
 
 /**
@@ -20,7 +22,7 @@ export interface Limit {
  */
 export function limited<T>(
   call: PromiseLike<T>,
-  { clock, timeoutMs, abandon, ended }: Limit,
+  { clock, timeoutMs, abandon, ended, cutOff }: Limit,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (error: unknown): void => {
@@ -29,10 +31,12 @@ export function limited<T>(
       abandon?.()
     }
     const onEnd = (): void => giveUp(ended?.reason)
+    const onCut = (): void => giveUp(closedMeanwhile())
     const cancel = clock.after(timeoutMs, () => giveUp(noAnswer(timeoutMs)))
     const release = (): void => {
       cancel()
       ended?.removeEventListener('abort', onEnd)
+      cutOff?.removeEventListener('abort', onCut)
     }
     call.then(
       (value) => {
@@ -46,6 +50,8 @@ export function limited<T>(
     )
     if (ended?.aborted) onEnd()
     else ended?.addEventListener('abort', onEnd, { once: true })
+    if (cutOff?.aborted) onCut()
+    else cutOff?.addEventListener('abort', onCut, { once: true })
   })
 }
 
@@ -54,6 +60,13 @@ function noAnswer(timeoutMs: number): MillraceError {
     'MILLRACE_UNAVAILABLE',
     `postgres did not answer within ${timeoutMs} ms; the connection was dropped, check the server and the network`,
     { retryable: true, fields: { timeoutMs } },
+  )
+}
+
+function closedMeanwhile(): MillraceError {
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    'the connection to postgres was closed before it answered',
   )
 }
 

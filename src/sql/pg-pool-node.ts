@@ -89,7 +89,7 @@ export function nodePostgresPool(pool: PgPoolLike, options: PgPoolOptions): PgPo
   const within =
     (borrowed: Borrowed, timeoutMs = defaultMs) =>
     <T>(call: Promise<T>): Promise<T> =>
-      limited(call, { clock, timeoutMs, abandon: borrowed.drop, ended: closing.signal })
+      limited(call, { clock, timeoutMs, abandon: borrowed.drop, cutOff: closing.signal })
 
   return {
     query: async (sql, params, call = {}) => {
@@ -144,7 +144,9 @@ async function transact<T>(borrowed: Borrowed, within: Within, run: PgWork<T>): 
   const executor = {
     execute: (sql: string, params: readonly unknown[]) => within(bounded.execute(sql, params)),
   }
-  await within(client.query({ text: BEGIN }))
+  await within(client.query({ text: BEGIN })).catch((error: unknown) => {
+    throw beforeStatement(error)
+  })
   let value: T
   try {
     value = await run(executor, client)

@@ -25,7 +25,7 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
     }
   }
   const within = <T>(call: Promise<T>, timeoutMs = defaultMs): Promise<T> =>
-    limited(call, { clock, timeoutMs, ended: closing.signal })
+    limited(call, { clock, timeoutMs, cutOff: closing.signal })
 
   let asked: Promise<void> | undefined
   /** Once per pool, before its first statement; asked again after a failure. */
@@ -46,15 +46,7 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
     begin: async <T>(run: PgWork<T>, call: PgCallOptions = {}): Promise<T> => {
       check(call)
       await safe()
-      let value: { readonly of: T } | undefined
-      await sql.begin(ISOLATION, async (tx: PostgresJsTransaction) => {
-        const inner = postgresJsExecutor(tx)
-        const execute = (text: string, params: readonly unknown[]) =>
-          within(inner.execute(text, params), call.timeoutMs)
-        value = { of: await run({ execute }, tx) }
-      })
-      if (value === undefined) throw poolClosed()
-      return value.of
+      return await transact(sql, run, (statement) => within(statement, call.timeoutMs))
     },
     listen: async (channel, ear) => {
       const { unlisten } = await within(sql.listen(channel, ear.hear))
@@ -64,4 +56,40 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
       if (!closing.signal.aborted) closing.abort(poolClosed())
     },
   }
+}
+
+/**
+ * A limit for BEGIN and one for COMMIT (or ROLLBACK), as for each statement; what `run` does itself may take longer.
+ */
+async function transact<T>(
+  sql: PostgresJsLike,
+  run: PgWork<T>,
+  within: <A>(call: Promise<A>) => Promise<A>,
+): Promise<T> {
+  const begun = Promise.withResolvers<void>()
+  const done = Promise.withResolvers<void>()
+  let late = false
+  let value: { readonly of: T } | undefined
+  const whole = sql.begin(ISOLATION, async (tx: PostgresJsTransaction) => {
+    if (late) throw poolClosed()
+    begun.resolve()
+    const inner = postgresJsExecutor(tx)
+    const execute = (text: string, params: readonly unknown[]) =>
+      within(inner.execute(text, params))
+    try {
+      value = { of: await run({ execute }, tx) }
+    } finally {
+      done.resolve()
+    }
+  })
+  try {
+    await within(Promise.race([begun.promise, whole]))
+  } catch (error) {
+    late = true
+    throw beforeStatement(error)
+  }
+  await Promise.race([done.promise, whole])
+  await within(Promise.resolve(whole))
+  if (value === undefined) throw poolClosed()
+  return value.of
 }
