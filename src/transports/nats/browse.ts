@@ -1,8 +1,10 @@
 import type { ConsumerInfo } from '@nats-io/jetstream'
+import { pause } from '../../model/clock.ts'
 import { read } from '../../model/probe.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Browse, Gauge } from '../../transport/transport.ts'
 import type { QueueNames } from './names.ts'
+import { PullError } from './pull.ts'
 import { deadCount } from './scan.ts'
 import { needOpen, type Store } from './store.ts'
 import { orMissing } from './topology.ts'
@@ -64,7 +66,15 @@ async function setPaused(store: Store, queue: string, paused: boolean): Promise<
   await consumerInfo(store, names)
   if (paused) await consumers.pause(names.stream, names.consumer, FOREVER)
   else await consumers.resume(names.stream, names.consumer)
+  // In a cluster the consumer's leader hears of it a moment later.
+  const endAt = store.clock.now() + store.timeoutMs
+  while (((await consumerInfo(store, names)).paused === true) !== paused) {
+    if (store.clock.now() >= endAt) throw new PullError(503, 'not paused or resumed in time')
+    await pause(store.clock, LOOK_AGAIN_MS)
+  }
 }
+
+const LOOK_AGAIN_MS = 20
 
 /** A pause needs an end; this one is out of the way. */
 const FOREVER = new Date('2200-01-01T00:00:00Z')

@@ -40,6 +40,8 @@ const CODES: Readonly<Record<number, Meaning>> = {
   10076: ['unavailable', true, 'unknown'],
   10077: ['full', true, 'notApplied'],
   10097: ['tooLarge', false, 'notApplied'],
+  // In a cluster: the same id is just being stored.
+  10158: ['unavailable', true, 'notApplied'],
 }
 
 export function natsFault(error: unknown): Fault {
@@ -61,6 +63,11 @@ function causesOf(error: unknown): readonly unknown[] {
 }
 
 const CAUSES_MAX = 4
+
+/** Somebody else is just storing this very message. */
+export function isBeingStored(error: { readonly err_code?: number }): boolean {
+  return error.err_code === 10158
+}
 
 /** The fault in an answer of JetStream that carries an error. */
 export function answeredFault(error: {

@@ -31,6 +31,7 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
   const messages: Msg[] = []
   const abandoned: (() => void)[] = []
   let over = false
+  let expected = batch
   const end = (answer: () => void, heard: boolean): void => {
     if (over) return
     over = true
@@ -44,11 +45,15 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
     callback(error, msg) {
       if (error !== null) return end(() => reject(error), true)
       const code = msg.headers?.code ?? 0
-      if (code === IDLE_HEARTBEAT) return
-      if (code > 0) return end(() => statusEnd(msg, messages, resolve, reject), true)
+      if (isOnlyNews(msg)) return
+      if (code > 0) {
+        expected = handedOut(msg, batch)
+        if (messages.length >= expected) end(() => statusEnd(msg, messages, resolve, reject), true)
+        return
+      }
       if (over) return request.late(msg)
       messages.push(msg)
-      if (messages.length >= batch) end(() => resolve(messages), true)
+      if (messages.length >= expected) end(() => resolve(messages), true)
     },
   })
   const giveUp = (): void => end(() => resolve(messages), false)
@@ -72,6 +77,23 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
 }
 
 const IDLE_HEARTBEAT = 100
+
+/** `Batch Completed` comes with `max_bytes`, and from a replicated consumer before the messages that it speaks of. */
+function isOnlyNews({ headers }: Msg): boolean {
+  return (
+    headers?.code === IDLE_HEARTBEAT ||
+    (headers?.code === 409 && headers.description === 'Batch Completed')
+  )
+}
+
+/**
+ * How many messages of the request are sent or on their way, because a replicated consumer sends them only when its followers
+ * know of them, and a status may be faster. 0 where the status does not say.
+ */
+function handedOut({ headers }: Msg, batch: number): number {
+  const left = headers?.get('Nats-Pending-Messages')
+  return left === undefined || left === '' ? 0 : Math.max(0, batch - Number(left))
+}
 
 /** The server ends connections that have 64 MiB (its default) waiting to be read. */
 const BYTES_MAX = 16 * 1024 * 1024

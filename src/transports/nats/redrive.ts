@@ -1,6 +1,6 @@
 import { afterRedrive } from '../../model/history.ts'
 import type { AuditEntry, AuditNote } from '../../transport/transport.ts'
-import { answeredFault } from './faults.ts'
+import { answeredFault, isBeingStored } from './faults.ts'
 import { historyText } from './history.ts'
 import { HISTORY_MAX, headersWithRoom, letterOf, type Stored, storedLetter } from './letter.ts'
 import type { QueueNames } from './names.ts'
@@ -38,17 +38,18 @@ export async function moveAll(
 async function move(store: Store, names: QueueNames, id: string, act: Act): Promise<boolean> {
   const stored = await storedLetter(store, names, id)
   if (stored === undefined) return false
-  if (act.act === 'redrive') await sendAgain(store, names, stored)
+  if (act.act === 'redrive' && !(await sendAgain(store, names, stored))) return false
   const { reason, actor } = act
   const entry = JSON.stringify({ act: act.act, messageId: id, actor, reason })
   await confirmed(store, names.audit(act.act, stored.seq), entry, {})
   return await removed(store, names, stored.seq)
 }
 
-async function sendAgain(store: Store, names: QueueNames, stored: Stored): Promise<void> {
+/** False when somebody else is just doing it. */
+async function sendAgain(store: Store, names: QueueNames, stored: Stored): Promise<boolean> {
   const { envelope, history, sentAt } = letterOf(names, stored)
   const { base, roomBytes } = headersWithRoom(store, names, envelope, sentAt)
-  await confirmed(store, names.subject, envelope.body, {
+  return await confirmed(store, names.subject, envelope.body, {
     ...base,
     [HISTORY]: historyText(afterRedrive(history), Math.min(HISTORY_MAX, roomBytes)),
     'Nats-Msg-Id': `${envelope.id} redriven ${stored.seq}`,
@@ -60,10 +61,11 @@ async function confirmed(
   subject: string,
   body: Uint8Array | string,
   fields: Readonly<Record<string, string>>,
-): Promise<void> {
+): Promise<boolean> {
   const headers = client.headers(fields)
   const { error } = readAnswer(await request(subject, body, { headers, timeout: timeoutMs }))
-  if (error === undefined) return
+  if (error === undefined) return true
+  if (isBeingStored(error)) return false
   throw new Error(`${subject} took nothing: ${error.description ?? error.code}`, {
     cause: answeredFault(error).cause,
   })

@@ -1,10 +1,11 @@
 import type { ConsumerInfo } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
+import { pause } from '../../model/clock.ts'
 import { handingOf } from './held.ts'
 import type { Stored } from './letter.ts'
 import type { QueueNames } from './names.ts'
 import { nanos } from './nanos.ts'
-import { PullError } from './pull.ts'
+import { isPassing, PullError } from './pull.ts'
 import type { Store } from './store.ts'
 
 export interface ScanOptions {
@@ -30,7 +31,7 @@ export async function* scan(store: Store, options: ScanOptions): AsyncGenerator<
   try {
     let left = consumer.num_pending
     while (left > 0) {
-      const part = await fetchPart(store, stream, consumer.name, Math.min(PART, left))
+      const part = await fetchHeard(store, stream, consumer.name, Math.min(PART, left))
       if (part.length === 0) return
       left -= part.length
       const wanted = part.filter(({ seq }) => seq <= to)
@@ -63,6 +64,26 @@ export async function deadCount(store: Store, names: QueueNames): Promise<number
   await store.client.manager.consumers.delete(names.shelf, name)
   return num_pending
 }
+
+/** In a cluster a consumer that was just made may not listen yet. */
+async function fetchHeard(
+  store: Store,
+  stream: string,
+  consumer: string,
+  batch: number,
+): Promise<readonly Stored[]> {
+  const endAt = store.clock.now() + store.timeoutMs
+  for (;;) {
+    try {
+      return await fetchPart(store, stream, consumer, batch)
+    } catch (error) {
+      if (!isPassing(error) || store.clock.now() >= endAt || store.closing.aborted) throw error
+      await pause(store.clock, LOOK_AGAIN_MS, store.closing)
+    }
+  }
+}
+
+const LOOK_AGAIN_MS = 20
 
 async function fetchPart(
   store: Store,
