@@ -1,5 +1,7 @@
 import type { Broker } from '@platformatic/kafka'
+import { pause } from '../../model/clock.ts'
 import { anyBroker, ask, type Client, type Cluster } from './client.ts'
+import { codes, codesIn } from './fault.ts'
 
 /** The broker that looks after a group. */
 export interface Coordinator {
@@ -9,6 +11,7 @@ export interface Coordinator {
 }
 
 const GROUP = 0
+const AGAIN_MS = 100
 
 export function coordinatorOf(cluster: Cluster, client: Client, group: string): Coordinator {
   let known: Promise<Broker> | undefined
@@ -32,5 +35,30 @@ export function coordinatorOf(cluster: Cluster, client: Client, group: string): 
     forget: () => {
       known = undefined
     },
+  }
+}
+
+const MOVING = [codes.coordinatorLoading, codes.coordinatorNotAvailable, codes.notCoordinator]
+
+/**
+ * Asks the coordinator, and waits while there is none: a new cluster makes the topic of positions at the first question, and
+ * says for some seconds that nobody coordinates, then that it is still loading.
+ */
+export async function askCoordinator<T>(
+  { clock, options, closing }: Cluster,
+  coordinator: Coordinator,
+  run: (broker: Broker) => Promise<T>,
+): Promise<T> {
+  const giveUpAt = clock.now() + options.timeoutMs
+  for (;;) {
+    try {
+      return await run(await coordinator.find())
+    } catch (error) {
+      const found = codesIn(error)
+      const isMoving = MOVING.some((code) => found.has(code))
+      if (!isMoving || closing.aborted || clock.now() >= giveUpAt) throw error
+      coordinator.forget()
+      await pause(clock, AGAIN_MS, closing)
+    }
   }
 }

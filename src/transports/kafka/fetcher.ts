@@ -39,6 +39,7 @@ export function startFetcher(parts: FetcherParts): Fetcher {
   const busy = new Set<number>()
   let topic: Topic | undefined
   let isLooking = false
+  let isAsked = false
   let problem: string | undefined
   let backoffMs = BACKOFF_MS
 
@@ -80,12 +81,18 @@ export function startFetcher(parts: FetcherParts): Fetcher {
     }
   }
   const look = (): void => {
-    if (isLooking || closing.aborted || hungry().length === 0) return
+    if (closing.aborted || hungry().length === 0) return
+    // Whoever comes while we look (a broker that has just answered, say) may have come after we looked at its part.
+    if (isLooking) {
+      isAsked = true
+      return
+    }
     isLooking = true
-    const again = pump().catch(suffer)
-    void again.finally(() => {
+    isAsked = false
+    const looked = pump().catch(suffer)
+    void looked.finally(() => {
       isLooking = false
-      if (topic === undefined) look()
+      if (isAsked || topic === undefined) look()
     })
   }
   return { look, problem: () => problem }

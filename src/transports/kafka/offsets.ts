@@ -1,5 +1,5 @@
 import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts'
-import type { Coordinator } from './coordinator.ts'
+import { askCoordinator, type Coordinator } from './coordinator.ts'
 import type { Start } from './lane.ts'
 import type { KafkaNames } from './options.ts'
 
@@ -49,9 +49,10 @@ export async function committedStarts(
 ): Promise<ReadonlyMap<number, Start>> {
   const topics = [{ name: topic, partitionIndexes: [...partitions] }]
   const request = [{ groupId: group, memberEpoch: -1, memberId: null, topics }]
-  const broker = await coordinator.find()
-  const call = { cluster, client: cluster.asking, broker, what: 'asking for committed positions' }
-  const { groups } = await ask(call, cluster.module.offsetFetchV8.api, request, true)
+  const { groups } = await askCoordinator(cluster, coordinator, (broker) => {
+    const call = { cluster, client: cluster.asking, broker, what: 'asking for committed positions' }
+    return ask(call, cluster.module.offsetFetchV8.api, request, true)
+  })
   const found = groups.flatMap((each) => each.topics).flatMap((each) => each.partitions)
   return new Map(
     found

@@ -1,8 +1,10 @@
+import { pause } from '../../model/clock.ts'
 import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
-import { anyBroker, ask, type Cluster, isUnknownTopic, withinLimit } from './client.ts'
+import { anyBroker, ask, type Cluster, isUnknownTopic, topicOf, withinLimit } from './client.ts'
 import { differences } from './differences.ts'
 import { codes, codesIn } from './fault.ts'
+import { offsetsAt } from './offsets.ts'
 import { nameProblem, placeOf } from './options.ts'
 
 export function topology(cluster: Cluster): Topology {
@@ -47,7 +49,7 @@ async function exists(cluster: Cluster, topic: string, signal: AbortSignal): Pro
   }
 }
 
-const AGAIN_MAX = 50
+const AGAIN_MS = 50
 
 /** Somebody else may make it at the same time. Brokers learn of a new topic one after the other, so it is waited for. */
 async function create(cluster: Cluster, topic: string, signal: AbortSignal): Promise<void> {
@@ -73,7 +75,22 @@ async function create(cluster: Cluster, topic: string, signal: AbortSignal): Pro
   } catch (error) {
     if (!codesIn(error).has(codes.topicExists)) throw error
   }
-  for (let tries = 0; tries < AGAIN_MAX; tries++) {
-    if (await exists(cluster, topic, signal)) return
+  await untilLed(cluster, topic, signal)
+}
+
+/** A new topic is known before its leaders take it on: until then they answer that they are no leaders. */
+async function untilLed(cluster: Cluster, topic: string, signal: AbortSignal): Promise<void> {
+  const { asking, clock, options } = cluster
+  const giveUpAt = clock.now() + options.timeoutMs
+  for (;;) {
+    try {
+      const found = await topicOf(asking, topic, topic, true)
+      const partitions = found.partitions.map((_, at) => at)
+      await offsetsAt(cluster, asking, topic, found, partitions, 'latest')
+      return
+    } catch (error) {
+      if (signal.aborted || clock.now() >= giveUpAt) throw error
+      await pause(clock, AGAIN_MS, signal)
+    }
   }
 }
