@@ -43,9 +43,33 @@ for (const { fence, place, file } of snippets) {
   const name = `${fence.file}:${fence.line} runs to its end.`
   const skip = missing(fence)
   test(name, skip === undefined ? {} : { skip }, async () => {
-    const said = await run(['--conditions=millrace-source', '--no-warnings', file], place)
+    const args = ['--conditions=millrace-source', '--no-warnings', file]
+    const said = await run(args, place, stopAfter(fence))
     assert.doesNotMatch(said, /^exit /)
+    for (const line of prints(fence)) assert.ok(said.includes(`${line}\n`), `${line}: ${said}`)
   })
+}
+
+// `close` right after `send` ends before the message is received, and the reader sees nothing.
+test('Every snippet with a worker waits for what it does.', () => {
+  const waits = /\/\/ prints: |await \w+\.promise|await door\.close|app\.settled\(|admin\.stats\(/
+  const hasty = snippets.filter(({ fence }) => {
+    return fence.text.includes('app.work(') && !waits.test(fence.text)
+  })
+  assert.deepEqual(
+    hasty.map(({ fence }) => `${fence.file}:${fence.line}`),
+    [],
+  )
+})
+
+/** `// prints: …` in a snippet is a whole line of its output. */
+function prints({ text }: Fence): readonly string[] {
+  return [...text.matchAll(/\/\/ prints: (.*)$/gm)].map(([, line = '']) => line)
+}
+
+/** A snippet that works until somebody stops it gets a Ctrl-C when it has printed what it says. */
+function stopAfter(fence: Fence): readonly string[] | undefined {
+  return fence.text.includes('signals: true') ? prints(fence) : undefined
 }
 
 function missing(fence: Fence): string | undefined {
@@ -62,10 +86,22 @@ function databaseUrl(): string | undefined {
 }
 
 /** What it wrote; begins with `exit` when it failed. */
-async function run(args: readonly string[], cwd: string): Promise<string> {
+async function run(
+  args: readonly string[],
+  cwd: string,
+  stopAfter?: readonly string[],
+): Promise<string> {
   const env = { ...process.env, DATABASE_URL: databaseUrl() }
   const options = { cwd, env, timeout: DEADLINE_MS }
-  return await promisify(execFile)(process.execPath, [...args], options).then(
+  const running = promisify(execFile)(process.execPath, [...args], options)
+  let shown = ''
+  let stopped = false
+  running.child.stdout?.on('data', (chunk: string) => {
+    shown += chunk
+    if (stopped || !stopAfter?.every((line) => shown.includes(`${line}\n`))) return
+    stopped = running.child.kill('SIGINT')
+  })
+  return await running.then(
     ({ stdout }) => stdout,
     (error: unknown) => {
       const { code, killed, stdout, stderr } = Object(error)
