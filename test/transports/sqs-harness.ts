@@ -80,7 +80,7 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
     },
     slow: 1,
     // SQS counts in whole seconds. A copy takes three calls, and doubles when the lease ends between them.
-    leaseMs: isLayered ? 2_000 : 1_000,
+    leaseMs: isLayered ? 3_000 : 1_000,
     dispose: () => first.close(),
   }
 }

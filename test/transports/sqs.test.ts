@@ -9,9 +9,15 @@ const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 /** Most of the kit waits for leases and delays; its tests use a queue of their own each and may wait together. */
 const AT_ONCE = 6
 
+/**
+ * The layers stand on ElasticMQ only: on a busy machine fauxqs takes seconds for an answer, longer than a lease, and then a
+ * message doubles with its copy, as it may.
+ */
 const subjects = sqsServers().flatMap((server) =>
   (['standard', 'fifo'] as const).flatMap((kind) =>
-    [false, true].map((isLayered) => ({ server, kind, isLayered })),
+    (server.name === 'elasticmq' ? [false, true] : [false]).map((isLayered) => {
+      return { server, kind, isLayered }
+    }),
   ),
 )
 
