@@ -57,8 +57,13 @@ export async function attach(parts: AttachmentParts): Promise<Attachment> {
     const opened = consumerOn(channel, parts, () =>
       ended(opened, 'the queue was deleted, or moved to another node'),
     )
-    channel.on('close', () => ended(opened, messageOf(reason)))
+    let isClosed = false
+    channel.on('close', () => {
+      isClosed = true
+      ended(opened, messageOf(reason))
+    })
     await withinLimit(broker, `looking for queue "${name}"`, channel.checkQueue(parts.queue))
+    if (isClosed) throw awayError('consuming', messageOf(reason))
     consumer = opened
   }
 
