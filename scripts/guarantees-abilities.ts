@@ -14,7 +14,7 @@ export interface Introduced {
  * of one kind that bring the same share a column. Stackings of layers have none: they are what the cells speak of.
  */
 export function abilitiesTable(backends: readonly Introduced[]): string {
-  const columns = merged(backends.filter(({ backend }) => !isStacking(backend)))
+  const columns = merged(backends.filter(({ backend }) => !isStacking(backend)).flatMap(chosen))
   const rows = ROWS.map(([title], i) => [title, ...columns.map(({ cells }) => cells[i] ?? '')])
   return table(['Ability', ...columns.map(({ title }) => title)], rows)
 }
@@ -24,7 +24,21 @@ export function isStacking(backend: string): boolean {
   return / \+ | with /.test(backend)
 }
 
-type Row = readonly [title: string, cell: (about: AboutBackend) => string]
+/** What is told of a backend: of a log, with one of the two layers that its user has to name. */
+interface Told extends AboutBackend {
+  readonly retry?: 'hold' | 'park'
+}
+
+/** A log is no queue before its user has named how a failed message waits. */
+function chosen({ backend, about }: Introduced): readonly { backend: string; about: Told }[] {
+  if (about.traits.settles === 'each') return [{ backend, about }]
+  return (['hold', 'park'] as const).map((retry) => ({
+    backend: `${backend}, retry: ${retry}`,
+    about: { ...about, retry },
+  }))
+}
+
+type Row = readonly [title: string, cell: (about: Told) => string]
 
 const ROWS: readonly Row[] = [
   ['delayed sends, waits before a retry', (about) => delays(about)],
@@ -48,7 +62,7 @@ const ROWS: readonly Row[] = [
     'priorities',
     ({ traits: { priorities } }) => (priorities > 1 ? `native (${priorities})` : 'refused'),
   ],
-  ['order', ({ traits: { order } }) => ORDERS[order]],
+  ['order', ({ traits: { order }, retry }) => (retry === 'park' ? ORDERS.none : ORDERS[order])],
   [
     'a worker that vanished is one attempt',
     ({ traits }) => (traits.countsCrashes ? 'native' : 'not counted'),
@@ -69,18 +83,24 @@ const KEEPERS = {
   replicated: 'several servers',
 } as const
 
-function delays(about: AboutBackend): string {
-  const { delay, order } = about.traits
-  if (delay === 'none' && order !== 'none') return 'a retry waits in its place; a send is refused'
+function delays(about: Told): string {
+  const { from } = abilityOf(about, 'delays') ?? {}
+  if (from === 'backend' && about.traits.delay === 'none') {
+    return 'a retry waits in its place; a send is refused'
+  }
   return cellOf(about, 'delays')
 }
 
 const LAYERS: Partial<Record<Need, string>> = { attempts: 'layered (a copy, then an ack)' }
 
-function cellOf({ traits, members }: AboutBackend, need: Need): string {
-  const pauses = members.includes('browse.setPaused') ? { browse: PAUSES } : {}
-  const ability = abilitiesOf({ traits, ...pauses }).find((one) => one.need === need)
+function cellOf(about: Told, need: Need): string {
+  const ability = abilityOf(about, need)
   return ability === undefined ? '–' : wordFor(ability)
+}
+
+function abilityOf({ members, ...told }: Told, need: Need): Ability | undefined {
+  const pauses = members.includes('browse.setPaused') ? { browse: PAUSES } : {}
+  return abilitiesOf({ ...told, ...pauses }).find((one) => one.need === need)
 }
 
 function wordFor({ from, need, lack }: Ability): string {
@@ -100,7 +120,7 @@ interface Column {
   readonly cells: readonly string[]
 }
 
-function merged(backends: readonly Introduced[]): readonly Column[] {
+function merged(backends: readonly { backend: string; about: Told }[]): readonly Column[] {
   const groups = new Map<string, { names: string[]; cells: readonly string[] }>()
   for (const { backend, about } of backends) {
     const cells = ROWS.map(([, cell]) => cell(about))

@@ -12,6 +12,7 @@ const EXAMPLES: readonly (readonly [example: string, server: BackendName])[] = [
   ['rabbitmq', 'rabbitmq'],
   ['nats', 'nats'],
   ['sqs', 'sqs elasticmq'],
+  ['kafka', 'kafka'],
 ]
 
 /** Only SQS reads these; a stand-in takes any. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AboutBackend, Result } from 'millrace/conformance'
 import { backendsOf, guaranteesPage } from '../../../scripts/guarantees-page.ts'
+import { kafkaTraits } from '../../../src/transports/kafka/traits.ts'
 import { memoryTraits } from '../../../src/transports/memory/traits.ts'
 import { redisTraits } from '../../../src/transports/redis/traits.ts'
 import { fifoTraits, standardTraits } from '../../../src/transports/sqs/traits.ts'
@@ -16,6 +17,7 @@ const subjects: readonly (readonly [backend: string, about: AboutBackend, titles
   ['sqs standard (b)', standard, 'A'],
   ['sqs standard (a)', standard, 'AB'],
   ['sqs standard (a) + layers on sqlite', everything, 'AB'],
+  ['kafka', { traits: kafkaTraits(1_048_588, true), members: [] }, 'A'],
   ['redis 7', { traits: redisTraits(false), members: ['browse.setPaused'] }, 'A'],
   ['memory', everything, 'AB'],
 ]
@@ -47,9 +49,13 @@ test('The page says who brings what, from what the backends said of themselves.'
   assert.deepEqual(abilities(delayed), {
     memory: 'native',
     'redis 7': 'native',
+    'kafka, retry: hold': 'a retry waits in its place; a send is refused',
+    'kafka, retry: park': 'needs store',
     'sqs fifo (a)': 'a retry waits in its place; a send is refused',
     'sqs standard': 'needs store',
   })
+  assert.equal(abilities('order')['kafka, retry: hold'], 'per key')
+  assert.equal(abilities('order')['kafka, retry: park'], 'none')
   assert.equal(abilities('attempts with their reasons')['sqs fifo (a)'], 'needs store')
   assert.match(abilities('attempts with their reasons')['sqs standard'] ?? '', /^layered \(a copy/)
   assert.equal(abilities('pauses')['sqs standard'], 'with a store, else refused')
@@ -65,15 +71,16 @@ test('Each group has its own table of counts, the simplest backend first.', () =
     'sqs standard (a)',
     'sqs standard (a) + layers on sqlite',
     'sqs standard (b)',
+    'kafka',
   ])
   assert.match(page(), /### SQS\n\n\| Promises \| sqs fifo/)
 })
 
 test('Every promise has one cell for a group, and who differs is named.', () => {
-  assert.match(page(), /^\| A \| yes \| yes \| yes \|$/m)
+  assert.match(page(), /^\| A \| yes \| yes \| yes \| yes \|$/m)
   assert.match(
     page(),
-    /^\| B \| yes \| – \| (–: |yes; –: |–; yes: )sqs [^|]*\|$/m,
+    /^\| B \| yes \| – \| (–: |yes; –: |–; yes: )sqs [^|]*\| – \|$/m,
     'two of four keep it',
   )
 })
