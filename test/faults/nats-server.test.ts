@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createMillrace, defineQueue } from 'millrace'
 import { nats } from 'millrace/nats'
+import { z } from 'zod'
 import { type NatsServer, startNats } from '../../scripts/rig/nats-server.ts'
+import { silentLogger } from '../../src/model/logger.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import {
@@ -241,4 +244,40 @@ async function killWorker(t: TestContext, server: NatsServer): Promise<void> {
     `what a killed worker held was back after ${Date.now() - killedAt} ms (ack wait 1000 ms)`,
   )
   assert.equal((await bench.transport.browse?.gauge('q'))?.inFlight, 0)
+}
+
+if (available) {
+  const orders = defineQueue({ name: 'orders', owner: 'team', payload: z.string() })
+  test('a nats server that wants a password refuses by name, and the password is not shown', async (t) => {
+    const config = ['authorization { user: shop, password: geheim }']
+    const server = await startNats({ config })
+    t.after(() => server.stop())
+    const app = createMillrace({
+      transport: nats({ servers: server.url.replace('//', '//shop:falsch@'), timeoutMs: 2_000 }),
+      queues: [orders],
+      logger: silentLogger,
+    })
+    const error = await app.then(
+      () => undefined,
+      (cause: unknown) => cause,
+    )
+    assert.ok(error instanceof Error)
+    assert.match(`${error.message} ${String(error.cause)}`, /authorization/i)
+    assert.doesNotMatch(`${error.stack} ${String(error.cause)}`, /falsch/)
+    const plain = nats({ servers: server.url.replace('nats://', 'tls://shop:geheim@') })
+    const refused = createMillrace({ transport: plain, queues: [orders], logger: silentLogger })
+    await assert.rejects(refused, 'tls:// must not fall back to plain text')
+    for (const right of [
+      { servers: server.url, client: { user: 'shop', pass: 'geheim' } },
+      { servers: server.url.replace('//', '//shop:geheim@') },
+    ]) {
+      const opened = await createMillrace({
+        transport: nats(right),
+        queues: [orders],
+        logger: silentLogger,
+      })
+      assert.equal((await opened.health()).ok, true)
+      await opened.close()
+    }
+  })
 }

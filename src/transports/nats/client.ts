@@ -2,6 +2,7 @@ import type { JetStreamManager } from '@nats-io/jetstream'
 import type { ConnectionOptions, MsgHdrs, NatsConnection } from '@nats-io/transport-node'
 import { type Clock, pause } from '../../model/clock.ts'
 import { MillraceError } from '../../model/errors.ts'
+import { addressed } from './address.ts'
 
 /** The official client, as far as we use it. */
 export interface Client {
@@ -17,7 +18,7 @@ export interface Client {
 
 export type NatsAddress =
   | {
-      /** `nats://host:4222`, or several of one cluster; `tls://` for TLS. */
+      /** `nats://host:4222`, or several of one cluster; `tls://` for TLS. May hold `user:password@` or `token@`. */
       readonly servers: string | readonly string[]
       /** Everything else that the client's `connect` takes: `tls`, `authenticator`, `user`, `token`, `inboxPrefix`. */
       readonly client?: Omit<ConnectionOptions, 'servers'>
@@ -97,8 +98,8 @@ function settings(address: NatsAddress, { timeoutMs }: OpenOptions): ConnectionO
     name: 'millrace',
     // A stack made beforehand for every request that may fail costs more than the request itself (a quarter of the CPU).
     noAsyncTraces: true,
+    ...addressed(servers),
     ...client,
-    servers: typeof servers === 'string' ? servers : [...servers],
   }
 }
 

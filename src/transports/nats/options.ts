@@ -156,12 +156,17 @@ function checkAddress(found: Problems, options: NatsOptions): void {
   if (all.length === 0) found.add('servers: expected at least one address, got an empty list')
   for (const one of all) {
     // The address itself is never shown, because it may hold a password.
-    if (typeof one !== 'string' || !/^((nats|tls):\/\/)?[^\s/]+\/?$/.test(one)) {
+    if (!isAddress(one)) {
       found.add(
         `servers: expected addresses such as nats://host:4222, got ${typeof one === 'string' ? 'a text that is none' : show(one)}`,
       )
     }
   }
+}
+
+function isAddress(value: unknown): boolean {
+  if (typeof value !== 'string' || !/^((nats|tls):\/\/)?[^\s/]+\/?$/.test(value)) return false
+  return URL.canParse(value.includes('://') ? value : `nats://${value}`)
 }
 
 function isConnection(value: unknown): value is NatsConnection {
