@@ -8,6 +8,9 @@ import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, Transport } from '../../src/transport/transport.ts'
 
+/** A thousand messages are settled within it also on a machine that is busy with something else. */
+const LEASE_MS = 2_000
+
 let made = 0
 
 /** What nobody else's streams begin with. */
@@ -43,7 +46,7 @@ export async function natsHarness(
   const connections = new Map<Transport, NatsConnection>()
   const connect = async (): Promise<Transport> => {
     const connection = await dial({ servers })
-    const raw = await connecting(nats({ connection, prefix, ackWaitMs: 1_000, ...settings }))
+    const raw = await connecting(nats({ connection, prefix, ackWaitMs: LEASE_MS, ...settings }))
     const transport = layered(raw, { ...context, store })
     connections.set(transport, connection)
     return transport
@@ -62,7 +65,7 @@ export async function natsHarness(
       return name
     },
     slow: 1,
-    leaseMs: 1_000,
+    leaseMs: LEASE_MS,
     async vanish(transport) {
       await connections.get(transport)?.close()
     },
