@@ -2,10 +2,12 @@ import type { Admin } from './admin.ts'
 import { type AdminContext, browseAct, browseOf } from './context.ts'
 import { deadLetterDesk } from './dead-letter-desk.ts'
 import { checkId } from './dead-letter-options.ts'
+import { diagnosed } from './diagnosed.ts'
 import { deadMessageView, messageView } from './views.ts'
 
 /** The administration of the queues of one app. */
-export function createAdmin(context: AdminContext): Admin {
+export function createAdmin(given: AdminContext): Admin {
+  const context = { ...given, transport: diagnosed(given.transport) }
   const { transport, find } = context
   return {
     backend: context.backend,

@@ -1,3 +1,4 @@
+import { backendError } from '../model/backend-error.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import { newId } from '../model/ids.ts'
@@ -21,6 +22,8 @@ export interface PostgresRunContext {
 /** How far a run got; what `begin` rejects with does not tell. */
 interface Progress<T> {
   outcome: InboxOutcome<T> | undefined
+  /** What the effect threw: it is the user's and stays as it is. */
+  thrown?: { readonly error: unknown }
 }
 
 /** Thrown inside the transaction to roll it back without an error of anybody's. */
@@ -35,7 +38,7 @@ export async function runOnPostgres<T>(
   try {
     await context.pool.begin(
       async (executor, client) => {
-        progress.outcome = await inside(context, key, work, executor, client)
+        progress.outcome = await inside(context, key, work, progress, executor, client)
         if (progress.outcome.kind !== 'committed') throw rollback
       },
       { timeoutMs: work.leaseMs },
@@ -51,6 +54,7 @@ async function inside<T>(
   context: PostgresRunContext,
   key: InboxKey,
   work: InboxWork<unknown, T>,
+  progress: Progress<T>,
   executor: PgExecutor,
   tx: unknown,
 ): Promise<InboxOutcome<T>> {
@@ -58,7 +62,7 @@ async function inside<T>(
   const name = newId(context.clock, context.random)
   const limits = context.version >= 170_000 ? statements.LIMITS_17 : statements.LIMITS
   await executor.execute(limits, [String(Math.max(1, Math.ceil(work.leaseMs))), name])
-  const value = await work.effect(tx)
+  const value = await effectOf(work, progress, tx)
   const params = [key.queue, storedKey(key.key), ttlMs, name]
   const [row] = await executor.execute(statements.RECORD_IN_RUN, params)
   if (row?.open !== true) throw endedByEffect(key)
@@ -66,10 +70,29 @@ async function inside<T>(
   return (await work.last(tx)) ? { kind: 'committed', value } : { kind: 'lost' }
 }
 
+async function effectOf<T>(
+  work: InboxWork<unknown, T>,
+  progress: Progress<T>,
+  tx: unknown,
+): Promise<T> {
+  try {
+    return await work.effect(tx)
+  } catch (error) {
+    progress.thrown = { error }
+    throw error
+  }
+}
+
 /** Only when everything but the answer to COMMIT was there can the outcome be unknown. */
 function commitError(error: unknown, key: InboxKey, progress: Progress<unknown>): unknown {
-  if (progress.outcome?.kind !== 'committed') return error
-  if (pgFault(error).outcome !== 'unknown') return error
+  if (progress.thrown?.error === error) return error
+  const fault = pgFault(error)
+  if (progress.outcome?.kind !== 'committed') {
+    const fields = { queue: key.queue }
+    return backendError(fault, { where: `queue "${key.queue}", ctx.tx`, reads: true, fields })
+  }
+  // A constraint of the user's that is checked at the commit.
+  if (fault.outcome !== 'unknown') return error
   return new MillraceError(
     'MILLRACE_OUTCOME_UNKNOWN',
     `queue "${key.queue}": the connection was lost while the effect was committed; it may have happened, ` +

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { asyncEffectRefused, isAsyncFunction } from '../inbox/async-effect.ts'
 import type { Inbox, InboxOutcome } from '../inbox/inbox.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { MillraceError } from '../model/errors.ts'
+import { isMillraceError, MillraceError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Message } from './message.ts'
@@ -77,8 +77,10 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
       state = stateOf(outcome, joins(options, inbox))
       return committedValue(outcome, options)
     } catch (error) {
-      if (state === 'open') state = 'failed'
-      throw error
+      if (state !== 'open') throw error
+      const lost = lostMeanwhile(options, error)
+      state = lost === undefined ? 'failed' : 'lost'
+      throw lost ?? error
     }
   }
 
@@ -199,19 +201,29 @@ function stateOf(outcome: InboxOutcome<unknown>, joined: boolean): EffectState {
   return outcome.kind
 }
 
+/**
+ * A process that was stopped in its effect wakes up with a connection that the server has ended, or a statement that it
+ * refuses; that says less than what it means.
+ */
+function lostMeanwhile<Tx>(options: EffectOptions<Tx>, cause: unknown): MillraceError | undefined {
+  if (isMillraceError(cause)) return undefined
+  const forbidden = options.forbidden()
+  if (forbidden?.code !== 'MILLRACE_LEASE_LOST' && !options.leaseOver()) return undefined
+  return leaseLost(options, cause)
+}
+
+function leaseLost<Tx>({ queue, message }: EffectOptions<Tx>, cause?: unknown): MillraceError {
+  return new MillraceError(
+    'MILLRACE_LEASE_LOST',
+    `queue "${queue}": message ${message.id} is no longer ours, nothing was committed; it is handled elsewhere`,
+    { cause, fields: { queue, messageId: message.id } },
+  )
+}
+
 function committedValue<T, Tx>(outcome: InboxOutcome<T>, options: EffectOptions<Tx>): T {
   if (outcome.kind === 'committed') return outcome.value
   const fields = { queue: options.queue, messageId: options.message.id }
-  if (outcome.kind === 'lost') {
-    throw (
-      options.forbidden() ??
-      new MillraceError(
-        'MILLRACE_LEASE_LOST',
-        `queue "${options.queue}": message ${fields.messageId} is no longer ours, nothing was committed; it is handled elsewhere`,
-        { fields },
-      )
-    )
-  }
+  if (outcome.kind === 'lost') throw options.forbidden() ?? leaseLost(options)
   throw new MillraceError(
     'MILLRACE_DUPLICATE',
     `queue "${options.queue}": key "${options.message.idempotencyKey}" was handled by another run, nothing was committed twice; the message is acked`,

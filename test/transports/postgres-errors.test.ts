@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { createMillrace, defineQueue, hasCode } from 'millrace'
+import { postgresInbox } from 'millrace/inbox'
+import { postgres } from 'millrace/postgres'
+import { z } from 'zod'
+import { systemClock } from '../../src/model/clock.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import { tcpProxy } from '../faults/tcp-proxy.ts'
+import {
+  dropSchema,
+  freshSchema,
+  NO_SERVER,
+  nodePool,
+  postgresServers,
+} from './postgres-servers.ts'
+import { until } from './until.ts'
+
+const [server] = postgresServers()
+if (server === undefined) test('errors of postgres', { skip: NO_SERVER }, () => {})
+
+const notes = defineQueue({
+  name: 'notes',
+  owner: 'team-notes',
+  payload: z.string(),
+  retry: { attempts: 1 },
+})
+
+/** An app with a proxy before its server. */
+async function scene(t: TestContext, url: string) {
+  const far = new URL(url)
+  const proxy = await tcpProxy(Number(far.port))
+  far.port = String(proxy.port)
+  const schema = freshSchema()
+  const app = await createMillrace({
+    transport: postgres({ url: far.href, schema, listen: false }),
+    queues: [notes],
+    logger: silentLogger,
+  })
+  t.after(async () => {
+    await app.close({ timeoutMs: 0 })
+    await proxy.close()
+    await dropSchema(url, schema)
+  })
+  return { app, proxy }
+}
+
+if (server !== undefined) {
+  const { url } = server
+  test('a connection that breaks under the administration is an error of ours, and says whether it may have happened', async (t) => {
+    const { app, proxy } = await scene(t, url)
+    const { admin } = app
+    const { id } = await app.send(notes, 'a')
+    const acts: Readonly<Record<string, readonly [() => Promise<unknown>, string]>> = {
+      stats: [() => admin.stats(notes), 'MILLRACE_UNAVAILABLE'],
+      pause: [() => admin.pause(notes), 'MILLRACE_OUTCOME_UNKNOWN'],
+      resume: [() => admin.resume(notes), 'MILLRACE_OUTCOME_UNKNOWN'],
+      get: [() => admin.messages.get(notes, id), 'MILLRACE_UNAVAILABLE'],
+      cancel: [() => admin.messages.cancel(notes, id), 'MILLRACE_OUTCOME_UNKNOWN'],
+      list: [() => admin.deadLetters.list(notes), 'MILLRACE_UNAVAILABLE'],
+      show: [() => admin.deadLetters.show(notes, id), 'MILLRACE_UNAVAILABLE'],
+      audit: [() => admin.deadLetters.audit(notes), 'MILLRACE_UNAVAILABLE'],
+      redrive: [() => admin.deadLetters.redrive(notes, { ids: [id] }), 'MILLRACE_UNAVAILABLE'],
+      discard: [
+        () => admin.deadLetters.discard(notes, { ids: [id], reason: 'old' }),
+        'MILLRACE_OUTCOME_UNKNOWN',
+      ],
+    }
+    for (const [name, [act, code]] of Object.entries(acts)) {
+      // What was cut before is replaced, so that the act is on its way before the next cut.
+      await until('a good connection', () =>
+        admin.stats(notes).then(
+          () => true,
+          () => false,
+        ),
+      )
+      proxy.block('down')
+      const failed = act().then(
+        () => assert.fail(`${name} was answered`),
+        (error: unknown) => error,
+      )
+      await turn()
+      proxy.cut()
+      await proxy.heal()
+      const error = await failed
+      assert.ok(hasCode(error, code as 'MILLRACE_UNAVAILABLE'), `${name}: ${String(error)}`)
+      assert.match(String(error), /queue "notes": the backend .*onnection/)
+    }
+  })
+
+  test('a worker that was stopped in ctx.tx and wakes up without its connection has lost its lease', async (t) => {
+    const pool = nodePool(url)
+    const schema = freshSchema()
+    const clock = systemClock()
+    let sleptMs = 0
+    const app = await createMillrace({
+      transport: postgres({ pool, schema, listen: false }),
+      inbox: postgresInbox({ pool, schema }),
+      queues: [notes],
+      logger: silentLogger,
+      clock: { ...clock, now: () => clock.now() + sleptMs },
+    })
+    t.after(async () => {
+      await app.close({ timeoutMs: 0 })
+      await pool.end()
+      await dropSchema(url, schema)
+    })
+    const thrown = Promise.withResolvers<unknown>()
+    app.work(notes, async (_, ctx) => {
+      const effect = ctx.tx(async (tx) => {
+        sleptMs = 3_600_000
+        await tx.query('SELECT pg_terminate_backend(pg_backend_pid())')
+      })
+      await effect.catch(thrown.resolve)
+    })
+    await app.start()
+    await app.send(notes, 'a')
+    const error = await thrown.promise
+    assert.ok(hasCode(error, 'MILLRACE_LEASE_LOST'), String(error))
+  })
+}
