@@ -1,9 +1,9 @@
 import { Producer } from '@platformatic/kafka'
-import type { Harness } from 'millrace/conformance'
+import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { kafka } from 'millrace/kafka'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
-import type { Transport } from '../../src/transport/transport.ts'
+import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 import type { KafkaSettings } from '../../src/transports/kafka/options.ts'
 
 export interface KafkaHarnessOptions {
@@ -17,13 +17,17 @@ export interface KafkaHarnessOptions {
 /** Quick to notice a consumer that is gone; the test broker allows no shorter session. */
 export const quick = { sessionTimeoutMs: 1_500, heartbeatMs: 100 } as const
 
+let harnesses = 0
+
 /** Topics with one partition, so that what the kit says of order can be asked. */
 export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOptions): Harness {
   const clock = systemClock()
   const signal = new AbortController().signal
-  const run = `${Date.now().toString(36)}-${process.pid}`
+  harnesses += 1
+  const run = `${Date.now().toString(36)}-${process.pid}-${harnesses}`
   const clients = new WeakMap<Transport, readonly Producer<Buffer, Buffer, Buffer, Buffer>[]>()
-  let queues = 0
+  const open = new Set<Transport>()
+  const known: QueueSpec[] = []
   const connect = async (): Promise<Transport> => {
     const made: Producer<Buffer, Buffer, Buffer, Buffer>[] = []
     const connector = kafka({
@@ -48,7 +52,15 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
       logger: silentLogger,
       migrate: 'auto',
     })
-    const transport = on === undefined ? raw : await on(raw)
+    const layered = on === undefined ? raw : await on(raw)
+    // Layers learn of a queue when it is ensured. Every connection knows every queue, as in an app; the last ones are asked for.
+    await layered.topology.ensure(known.slice(-2), signal)
+    const close = (): Promise<void> => {
+      open.delete(transport)
+      return layered.close()
+    }
+    const transport = { ...layered, close }
+    open.add(transport)
     clients.set(transport, made)
     return transport
   }
@@ -57,18 +69,19 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
     slow: 3,
     leaseMs: 500,
     connect,
-    async freshQueue() {
-      queues += 1
-      const queue = `kit-${run}-${queues}`
-      const transport = await connect()
-      await transport.topology.ensure([{ name: queue, owner: 'team', maxDepth: undefined }], signal)
-      await transport.close()
-      return queue
+    async freshQueue({ owner = DEFAULT_OWNER } = {}) {
+      const spec = { name: `kit-${run}-${known.length + 1}`, owner, maxDepth: undefined }
+      known.push(spec)
+      const asked = open.size > 0 ? [...open] : [await connect()]
+      for (const transport of asked) await transport.topology.ensure([spec], signal)
+      return spec.name
     },
     // Its connections end as those of a killed process do: nobody leaves the group.
     vanish: async (transport) => {
       for (const client of clients.get(transport) ?? []) await client.close()
     },
-    async dispose() {},
+    dispose: async () => {
+      await Promise.all([...open].map((transport) => transport.close()))
+    },
   }
 }

@@ -1,6 +1,11 @@
 import { after, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
+import { layered } from '../../src/layers/layered.ts'
 import { settleEach } from '../../src/layers/settle-each.ts'
+import { systemClock } from '../../src/model/clock.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
 import { kafkaHarness } from './kafka-harness.ts'
@@ -8,11 +13,27 @@ import { kafkaHarness } from './kafka-harness.ts'
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 const brokers = backendUrl('kafka')
 
+/** All that start-up chooses, with one store for all connections. */
+function withStore(): (raw: Transport) => Promise<Transport> {
+  const connector = memoryStore()
+  const context = { clock: systemClock(), random: Math.random, logger: silentLogger } as const
+  const signal = new AbortController().signal
+  return async (raw) => {
+    const store = await connector.connect({ ...context, signal, migrate: 'auto' })
+    return layered(raw, { ...context, store })
+  }
+}
+
 if (brokers !== undefined) {
-  const harness = kafkaHarness({ brokers })
-  after(() => harness.dispose())
-  await conformance({ test, harness, depth, onResult: recordResult })
-  const each = kafkaHarness({ brokers, name: 'kafka + settle each', on: settleEach })
-  after(() => each.dispose())
-  await conformance({ test, harness: each, depth })
+  const subjects = [
+    kafkaHarness({ brokers }),
+    kafkaHarness({ brokers, name: 'kafka + settle each', on: settleEach }),
+    ...(['hold', 'park'] as const).map((retry) =>
+      kafkaHarness({ brokers, name: `kafka + ${retry}`, settings: { retry }, on: withStore() }),
+    ),
+  ]
+  for (const harness of subjects) {
+    after(() => harness.dispose())
+    await conformance({ test, harness, depth, onResult: recordResult })
+  }
 }

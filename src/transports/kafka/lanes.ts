@@ -78,7 +78,9 @@ export function openLanes(parts: LanesParts): Lanes {
       const gone = [...lanes.values()].filter(
         ({ partition, isEnding }) => !isEnding && !partitions.includes(partition),
       )
-      if (gone.length > 0) void Promise.all(gone.map(giveUp)).then(onGivenUp)
+      // What had not begun was said to be ours, so it was given to nobody else: that is over at once.
+      const unbegun = [...beginning].filter((partition) => !partitions.includes(partition))
+      if (gone.length + unbegun.length > 0) void Promise.all(gone.map(giveUp)).then(onGivenUp)
       const fresh = partitions.filter((partition) => !lanes.has(partition))
       beginning = new Set(fresh)
       if (fresh.length > 0) void begin(fresh, round)
