@@ -56,7 +56,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     'batches that are stored whole or not at all',
-    ({ traits }) => (traits.atomicBatch ? 'native' : 'refused (a result for each)'),
+    ({ traits }) => (traits.atomicBatch ? 'native' : 'no: an error says which were stored'),
   ],
   [
     'priorities',
@@ -78,7 +78,7 @@ const ROWS: readonly Row[] = [
 const ORDERS = { none: 'none', perKey: 'per key', perQueue: 'per queue' } as const
 
 const KEEPERS = {
-  process: 'the process: lost when the server or its machine dies',
+  process: 'the process',
   disk: 'the disk',
   replicated: 'several servers',
 } as const
