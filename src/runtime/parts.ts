@@ -5,6 +5,7 @@ import { classifyError } from '../model/classify-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
 import { retryHorizonMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
+import { pgRefusal } from '../sql/pg-refusal.ts'
 import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
 import type { MillraceOptions } from './create.ts'
@@ -92,6 +93,8 @@ async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
     return await opened
   } catch (cause) {
     if (isMillraceError(cause)) throw cause
+    const refusal = pgRefusal(cause, name)
+    if (refusal !== undefined) throw refusal
     const { code, errorClass } = classifyError(cause, undefined, NO_TIME)
     const why = cause instanceof Error && cause.message !== '' ? `${code}: ${cause.message}` : code
     throw new MillraceError(

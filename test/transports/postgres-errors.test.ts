@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createMillrace, defineQueue, hasCode } from 'millrace'
+import { type App, createMillrace, defineQueue, hasCode, MillraceError } from 'millrace'
 import { postgresInbox } from 'millrace/inbox'
 import { postgres } from 'millrace/postgres'
 import { z } from 'zod'
 import { systemClock } from '../../src/model/clock.ts'
+import type { ErrorCode } from '../../src/model/errors.ts'
 import { silentLogger } from '../../src/model/logger.ts'
+import { quoteIdentifier } from '../../src/sql/pg-name.ts'
 import { tcpProxy } from '../faults/tcp-proxy.ts'
 import {
   dropSchema,
@@ -27,17 +29,32 @@ const notes = defineQueue({
   retry: { attempts: 1 },
 })
 
+function open(url: string, schema: string): Promise<App> {
+  return createMillrace({
+    transport: postgres({ url, schema, listen: false }),
+    queues: [notes],
+    logger: silentLogger,
+  })
+}
+
+/** Why an app could not be made, and that trying again is of no use. */
+async function refusalOf(url: string, schema: string, code: ErrorCode): Promise<string> {
+  const error: unknown = await open(url, schema).then(
+    () => assert.fail('it was made'),
+    (cause: unknown) => cause,
+  )
+  assert.ok(error instanceof MillraceError, String(error))
+  assert.deepEqual([error.code, error.retryable], [code, false], error.message)
+  return error.message
+}
+
 /** An app with a proxy before its server. */
 async function scene(t: TestContext, url: string) {
   const far = new URL(url)
   const proxy = await tcpProxy(Number(far.port))
   far.port = String(proxy.port)
   const schema = freshSchema()
-  const app = await createMillrace({
-    transport: postgres({ url: far.href, schema, listen: false }),
-    queues: [notes],
-    logger: silentLogger,
-  })
+  const app = await open(far.href, schema)
   t.after(async () => {
     await app.close({ timeoutMs: 0 })
     await proxy.close()
@@ -87,6 +104,44 @@ if (server !== undefined) {
       assert.ok(hasCode(error, code as 'MILLRACE_UNAVAILABLE'), `${name}: ${String(error)}`)
       assert.match(String(error), /queue "notes": the backend .*(onnection|ECONNRESET)/)
     }
+  })
+
+  test('missing rights, accounts and databases are named as such when the app is made', async (t) => {
+    const owner = nodePool(url)
+    const [role, schema] = [`reader_${process.pid}`, freshSchema()]
+    await owner.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x'`)
+    const full = await open(url, schema)
+    await full.close()
+    await owner.query(`GRANT USAGE ON SCHEMA ${quoteIdentifier(schema)} TO ${role}`)
+    await owner.query(`GRANT SELECT ON ALL TABLES IN SCHEMA ${quoteIdentifier(schema)} TO ${role}`)
+    t.after(async () => {
+      await dropSchema(url, schema)
+      await owner.query(`DROP ROLE ${role}`)
+      await owner.end()
+    })
+    const as = (change: (to: URL) => void): string => {
+      const to = new URL(url)
+      change(to)
+      return to.href
+    }
+    const reader = as((to) => {
+      to.username = role
+      to.password = 'x'
+    })
+    const select = await refusalOf(reader, schema, 'MILLRACE_DENIED')
+    assert.match(select, /42501: permission denied for .*millrace migrate --print-sql/)
+    const create = await refusalOf(reader, freshSchema(), 'MILLRACE_DENIED')
+    assert.match(create, /42501: permission denied for database .*millrace migrate --print-sql/)
+    const nobody = as((to) => {
+      to.username = 'nobody_here'
+    })
+    const account = await refusalOf(nobody, schema, 'MILLRACE_DENIED')
+    assert.match(account, /28...: .*check user and password/)
+    const nowhere = as((to) => {
+      to.pathname = '/nowhere_at_all'
+    })
+    const database = await refusalOf(nowhere, schema, 'MILLRACE_UNAVAILABLE')
+    assert.match(database, /3D000: .*create it, or correct the name/)
   })
 
   test('a worker that was stopped in ctx.tx and wakes up without its connection has lost its lease', async (t) => {
