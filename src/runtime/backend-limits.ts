@@ -20,7 +20,7 @@ export function refuseBeyondBackend(
   if (traits.delay === 'none') {
     const asked = delayMs > 0 ? 'delayMs' : 'readyAt'
     if (delayMs > 0 || readyAt !== undefined) {
-      found.add(`${asked}: ${name} cannot keep a message waiting; ${GIVE_STORE}`)
+      found.add(`${asked}: ${name} ${traits.order === 'none' ? NO_WAITING : LEAVES_ORDER}`)
     }
   } else if (delayMs > traits.delay.maxMs) {
     found.add(
@@ -35,3 +35,7 @@ export function refuseBeyondBackend(
 }
 
 const GIVE_STORE = 'give createMillrace a store that does'
+const NO_WAITING = `cannot keep a message waiting; ${GIVE_STORE}`
+/** A store would not help. */
+const LEAVES_ORDER =
+  'keeps an order, and a message that waits would leave it; leave it out, or use a queue without order'

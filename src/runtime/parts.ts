@@ -78,7 +78,7 @@ function refuseWithout(backend: Transport, store: Store | undefined): void {
   const missing = [...choiceNeeds(backend)]
   if (needs.length > 0) {
     missing.push(
-      `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
+      `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), redisStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
     )
   }
   if (missing.length > 0) throw new OptionsError('createMillrace', missing)

@@ -60,6 +60,16 @@ test('without a store, keys are refused by a backend that remembers none', () =>
   })
 })
 
+test('where order is kept, a delayed send is refused for its sake, as a store would not help', () => {
+  const found = problems('send')
+  const traits = { ...memoryTraits, delay: 'none', order: 'perKey' } as const
+  refuseBeyondBackend({ delayMs: 1 }, { name: 'ordered', traits }, found)
+  assert.throws(() => found.throwIfAny(), {
+    message:
+      'send: delayMs: ordered keeps an order, and a message that waits would leave it; leave it out, or use a queue without order',
+  })
+})
+
 test('a batch goes out in parts where nothing is all or nothing', async (t) => {
   const app = await appOn(t, broker)
   const payloads = Array.from({ length: 10 }, (_, i) => `p${i}`)
