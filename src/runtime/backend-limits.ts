@@ -1,13 +1,17 @@
 import type { Problems } from '../model/problems.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { SendOptions } from './send.ts'
+import type { CheckedSendOptions } from './send-options.ts'
 
 /** What a send can ask of a backend is in its traits. */
 export type Backend = Pick<Transport, 'name' | 'traits'>
 
+type Asked = Partial<Pick<CheckedSendOptions, 'delayMs' | 'readyAt' | 'priority'>> &
+  Pick<SendOptions, 'idempotencyKey' | 'dedupeKey'>
+
 /** Names what this backend cannot do, so that nothing is silently weaker than it was asked for. */
 export function refuseBeyondBackend(
-  options: SendOptions,
+  options: Asked,
   { name, traits }: Backend,
   found: Problems,
 ): void {

@@ -62,9 +62,10 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
 
   const work: App<Tx>['work'] = (queue, handler, given = {}) => {
     const lane = find(queue)
-    const concurrency = checkWork(queue.name, handler, given, workers, life)
+    const { name } = lane.queue
+    const concurrency = checkWork(name, handler, given, workers, life)
     workers.set(
-      queue.name,
+      name,
       worker<Tx>({
         ...resolved,
         ...lane,

@@ -60,12 +60,13 @@ export function checkSendOptions(
     }
   }
   found.optionalSignal('signal', options.signal)
-  refuseBeyondBackend(options, backend, found)
   const checked = {
     ...checkTimes(options, found),
     priority: found.number('priority', options.priority, { min: 0, max: 9, default: 0 }),
     headers: checkHeaders(options.headers, found),
   }
+  // By the checked values: what no backend takes is said once.
+  refuseBeyondBackend({ ...options, ...checked }, backend, found)
   found.throwIfAny()
   return checked
 }

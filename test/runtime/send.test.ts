@@ -117,6 +117,20 @@ test('every wrong option is named at once, with its value', async () => {
     /unknown option "delayMS", did you mean "delayMs"/,
   )
   await assert.rejects(app.send(queue, { orderId: 'a' }, { delayMs: Number.NaN }), /got NaN/)
+  await assert.rejects(
+    app.send(queue, { orderId: 'a' }, { priority: 12, delayMs: 1e15 }),
+    /delayMs: expected a number from 0 to 315360000000, got 1000000000000000; priority: expected an integer from 0 to 9, got 12$/,
+  )
+  await closeNow(app, clock)
+})
+
+test('a queue given by its name is named when it is given twice', async () => {
+  const { app, clock, queue } = await stage()
+  app.work(queue, () => undefined)
+  assert.throws(
+    () => app.work(queue.name as never, () => undefined),
+    (error: unknown) => String(error).includes(`work on queue "${queue.name}": the queue has`),
+  )
   await closeNow(app, clock)
 })
 
