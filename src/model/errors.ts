@@ -164,15 +164,26 @@ export class InvalidPayloadError extends MillraceError {
   readonly issues: readonly PayloadIssue[]
   /** Which payload of a batch; undefined for a single one. */
   readonly index: number | undefined
-  constructor(queue: string, issues: readonly PayloadIssue[], index?: number) {
+  constructor(
+    queue: string,
+    issues: readonly PayloadIssue[],
+    index?: number,
+    { what = 'does not fit its schema', cause }: InvalidPayloadDetails = {},
+  ) {
     super(
       'MILLRACE_INVALID_PAYLOAD',
-      `${payloadAt(index)} for queue "${queue}" does not fit its schema: ${summary(issues)}`,
-      { fields: { queue, issues, ...(index === undefined ? {} : { index }) } },
+      `${payloadAt(index)} for queue "${queue}" ${what}: ${summary(issues)}`,
+      { cause, fields: { queue, issues, ...(index === undefined ? {} : { index }) } },
     )
     this.issues = issues
     this.index = index
   }
+}
+
+export interface InvalidPayloadDetails {
+  /** Default `does not fit its schema`. */
+  readonly what?: string
+  readonly cause?: unknown
 }
 
 function payloadAt(index: number | undefined): string {

@@ -2,6 +2,7 @@ import { validate } from '../codec/validate.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { PermanentError } from '../model/errors.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
+import { derivedKey } from './derived-key.ts'
 import type { Message } from './message.ts'
 import type { AnyQueue } from './queue.ts'
 
@@ -33,7 +34,11 @@ export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Inco
           'the stored payload does not fit the schema',
         )
       }
-      return { ok: true, delivery, message: messageOf(queue, delivery, outcome.value) }
+      try {
+        return { ok: true, delivery, message: messageOf(queue, delivery, outcome.value) }
+      } catch (error) {
+        return failed(error, 'the message has no key')
+      }
     })
     return read instanceof Promise
       ? read.catch((error: unknown) => failed(error, 'the stored payload could not be checked'))
@@ -48,18 +53,9 @@ function messageOf(queue: AnyQueue, delivery: Delivery, payload: unknown): Messa
   return {
     id: envelope.id,
     payload,
-    idempotencyKey: envelope.idempotencyKey ?? deriveKey(queue, payload) ?? envelope.id,
+    idempotencyKey: envelope.idempotencyKey ?? derivedKey(queue, payload) ?? envelope.id,
     attempt: delivery.history.counted + 1,
     headers: envelope.headers,
     sentAt: delivery.sentAt,
   }
-}
-
-function deriveKey(queue: AnyQueue, payload: unknown): string | undefined {
-  const key: unknown = queue.idempotencyKey?.(payload)
-  if (key === undefined) return undefined
-  if (typeof key === 'string' && key !== '') return key
-  throw new Error(
-    `idempotencyKey of queue "${queue.name}" gave ${typeof key === 'string' ? 'an empty string' : typeof key}, expected a string`,
-  )
 }

@@ -5,6 +5,7 @@ import type { Envelope, RememberedKey } from '../model/envelope.ts'
 import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Backend } from './backend-limits.ts'
+import { derivedKey } from './derived-key.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
 import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
@@ -34,6 +35,7 @@ export function prepare(
   }
   return chain(validate(queue.schema, decoded), (outcome) => {
     if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
+    if (options?.idempotencyKey === undefined) checkDerivedKey(queue, outcome.value, item.index)
     const id = options?.id ?? context.newId()
     const envelope: Envelope = {
       id,
@@ -46,6 +48,20 @@ export function prepare(
       : { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
   })
 }
+
+/** It is the receiver's, and kept nowhere; but what cannot have a key would die there. */
+function checkDerivedKey(queue: AnyQueue, payload: unknown, index: number | undefined): void {
+  try {
+    derivedKey(queue, payload)
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const issue = { message: error.message.slice(0, ISSUE_MAX).toWellFormed(), path: '' }
+    const what = 'has no idempotency key'
+    throw new InvalidPayloadError(queue.name, [issue], index, { what, cause: error.cause })
+  }
+}
+
+const ISSUE_MAX = 500
 
 /** What a batch knows of its items. */
 export interface BatchItem {

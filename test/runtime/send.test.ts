@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { createMillrace, defineQueue, hasCode, MillraceError, QueueFullError } from 'millrace'
+import {
+  createMillrace,
+  defineQueue,
+  hasCode,
+  InvalidPayloadError,
+  MillraceError,
+  QueueFullError,
+} from 'millrace'
 import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
 import { z } from 'zod'
@@ -119,8 +126,65 @@ test('every wrong option is named at once, with its value', async () => {
   await assert.rejects(app.send(queue, { orderId: 'a' }, { delayMs: Number.NaN }), /got NaN/)
   await assert.rejects(
     app.send(queue, { orderId: 'a' }, { priority: 12, delayMs: 1e15 }),
-    /delayMs: expected a number from 0 to 315360000000, got 1000000000000000; priority: expected an integer from 0 to 9, got 12$/,
+    /orders": delayMs: expected a number from 0 to 315360000000, got 1000000000000000; priority: expected an integer from 0 to 9, got 12$/,
   )
+  await closeNow(app, clock)
+})
+
+test('a payload without a key is refused by the sender, with what the key function gave', async () => {
+  const gives = new Map<string, unknown>([
+    ['undefined', undefined],
+    ['null', null],
+    ['number', 5],
+    ['empty', ''],
+  ])
+  const { app, clock, queue } = await stage({
+    queue: {
+      idempotencyKey: ({ orderId }) => {
+        if (orderId === 'throws') throw new Error('no such field')
+        return (gives.has(orderId) ? gives.get(orderId) : orderId) as string
+      },
+    },
+  })
+  const says: Readonly<Record<string, RegExp>> = {
+    undefined:
+      /payload for queue "orders" has no idempotency key: .* gave undefined, expected a text/,
+    null: / gave null, expected a text/,
+    number: / gave 5, expected a text/,
+    empty: / gave "", expected a text/,
+    throws: /idempotencyKey of queue "orders" threw: no such field/,
+  }
+  for (const [orderId, text] of Object.entries(says)) {
+    await assert.rejects(app.send(queue, { orderId }), (error: unknown) => {
+      code('MILLRACE_INVALID_PAYLOAD')(error)
+      assert.match(String(error), text)
+      return true
+    })
+  }
+  await assert.rejects(
+    app.sendBatch(queue, [{ orderId: 'fine' }, { orderId: 'null' }]),
+    (error: unknown) => error instanceof InvalidPayloadError && error.index === 1,
+  )
+  // A key of the send's own replaces the function's.
+  await app.send(queue, { orderId: 'undefined' }, { idempotencyKey: 'own' })
+  assert.equal((await app.admin.stats(queue)).depth, 1)
+  await closeNow(app, clock)
+})
+
+test('a stored message whose payload gives no key is dead, and says why', async () => {
+  const { app, clock, queue, open } = await stage()
+  const { id } = await app.send(queue, { orderId: 'a' })
+  const strict = { ...queue, idempotencyKey: () => undefined as never }
+  const other = await open({ queues: [strict] })
+  other.work(strict, () => undefined)
+  await other.start()
+  await clock.advance(1_000)
+  const dead = await other.admin.deadLetters.show(strict, id)
+  assert.match(
+    String(dead?.reason),
+    /^the message has no key: idempotencyKey of queue "orders" gave undefined, expected a text/,
+  )
+  await closeNow(other, clock)
   await closeNow(app, clock)
 })
 
