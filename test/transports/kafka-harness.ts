@@ -76,9 +76,10 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
       for (const transport of asked) await transport.topology.ensure([spec], signal)
       return spec.name
     },
-    // Its connections end as those of a killed process do: nobody leaves the group.
+    // Its connections end as those of a killed process do: nobody leaves the group. Then what its layers still do ends too.
     vanish: async (transport) => {
       for (const client of clients.get(transport) ?? []) await client.close()
+      await transport.close()
     },
     dispose: async () => {
       await Promise.all([...open].map((transport) => transport.close()))
