@@ -13,6 +13,7 @@ const KEYS = [
 export async function differences(
   cluster: Cluster,
   topic: string,
+  needs: Needs,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const { asking, module } = cluster
@@ -29,7 +30,7 @@ export async function differences(
   const settings = new Map(
     results.flatMap(({ configs }) => configs).map(({ name, value }) => [name, value ?? '']),
   )
-  return problemsOf(topic, settings, cluster.options)
+  return problemsOf(topic, settings, needs)
 }
 
 export interface Needs {
@@ -57,7 +58,7 @@ export function problemsOf(
   if (retentionMs >= 0 && retentionMs < needs.retentionMs) {
     say(
       'retention.ms',
-      `which loses messages before retentionMs (${needs.retentionMs}); raise it, or lower the option`,
+      `which loses messages before retentionMs and all retries are over (${needs.retentionMs}); raise it, or lower what is longer`,
     )
   }
   if (number('retention.bytes') >= 0) {

@@ -23,18 +23,22 @@ export function topology(cluster: Cluster): Topology {
 /** Makes what is missing, and answers what is wrong with what is there. */
 async function ensureTopic(
   cluster: Cluster,
-  { name }: QueueSpec,
+  { name, horizonMs = 0 }: QueueSpec,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const { options } = cluster
   const { topic } = placeOf(options, name)
   const problem = nameProblem(topic)
   if (problem !== undefined) return [problem]
-  if (await exists(cluster, topic, signal)) return differences(cluster, topic, signal)
+  // What retries may take must fit into what the topic keeps, whatever the option says.
+  const retentionMs = Math.max(options.retentionMs, horizonMs)
+  if (await exists(cluster, topic, signal)) {
+    return differences(cluster, topic, { ...options, retentionMs }, signal)
+  }
   if (options.topology === 'check') {
     return [`topic "${topic}" does not exist; make it, or pass topology: 'create'`]
   }
-  await create(cluster, topic, signal)
+  await create(cluster, topic, retentionMs, signal)
   return []
 }
 
@@ -52,9 +56,14 @@ async function exists(cluster: Cluster, topic: string, signal: AbortSignal): Pro
 const AGAIN_MS = 50
 
 /** Somebody else may make it at the same time. Brokers learn of a new topic one after the other, so it is waited for. */
-async function create(cluster: Cluster, topic: string, signal: AbortSignal): Promise<void> {
+async function create(
+  cluster: Cluster,
+  topic: string,
+  retentionMs: number,
+  signal: AbortSignal,
+): Promise<void> {
   const { asking, module, options } = cluster
-  const { partitions, replicas, retentionMs, minInsyncReplicas, maxMessageBytes } = options
+  const { partitions, replicas, minInsyncReplicas, maxMessageBytes } = options
   const configs = [
     { name: 'cleanup.policy', value: 'delete' },
     { name: 'retention.ms', value: `${retentionMs}` },

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Admin, Producer } from '@platformatic/kafka'
+import { createMillrace, defineQueue } from 'millrace'
+import { kafka } from 'millrace/kafka'
+import { z } from 'zod'
+import { systemClock } from '../../src/model/clock.ts'
+import type { Delivery } from '../../src/model/delivery.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import type { Subscription, Transport } from '../../src/transport/transport.ts'
+import type { KafkaSettings } from '../../src/transports/kafka/options.ts'
+import { backendUrl } from '../backends.ts'
+import { quick } from './kafka-harness.ts'
+import { until } from './until.ts'
+
+const found = backendUrl('kafka')
+const { signal } = new AbortController()
+const prefix = `details-${Date.now().toString(36)}-`
+
+if (found !== undefined)
+  describe('kafka, beyond the kit', () => {
+    const brokers = found.split(',')
+    const client = { clientId: 'test', bootstrapBrokers: brokers }
+    const admin = new Admin(client)
+    const producer = new Producer<Buffer, Buffer, Buffer, Buffer>(client)
+    const open: Transport[] = []
+    after(async () => {
+      await Promise.all([...open, admin, producer].map((one) => one.close()))
+    })
+    const connect = async (settings: KafkaSettings = {}): Promise<Transport> => {
+      const connector = kafka({ brokers, prefix, partitions: 1, ...quick, ...settings })
+      const context = { signal, clock: systemClock(), random: Math.random, logger: silentLogger }
+      const transport = await connector.connect({ ...context, migrate: 'auto' })
+      open.push(transport)
+      return transport
+    }
+    const ensure = (transport: Transport, name: string): Promise<void> =>
+      transport.topology.ensure([{ name, owner: 'o', maxDepth: undefined }], signal)
+
+    test("A foreign producer's bare record has its place as id and its key as ordering key.", async () => {
+      const transport = await connect()
+      await ensure(transport, 'foreign')
+      const value = Buffer.from('not even JSON')
+      const record = { topic: `${prefix}foreign`, key: Buffer.from('customer-7'), value }
+      await producer.send({ messages: [record], acks: -1 })
+      const { topics } = await admin.metadata({ topics: [record.topic] })
+      const delivery = await one(await subscribe(transport, 'foreign'))
+      assert.equal(delivery.envelope.id, `${topics.get(record.topic)?.id}:0:0`)
+      assert.equal(delivery.envelope.orderingKey, 'customer-7')
+      assert.equal(Buffer.compare(delivery.envelope.body, value), 0)
+      assert.deepEqual(delivery.envelope.headers, {})
+    })
+
+    test('A topic that would lose messages is refused with all its differences, and left as it is.', async () => {
+      const topic = `${prefix}compact`
+      const configs = [
+        { name: 'cleanup.policy', value: 'compact' },
+        { name: 'retention.bytes', value: '1000' },
+      ]
+      await admin.createTopics({ topics: [topic], partitions: 1, replicas: 1, configs })
+      const transport = await connect()
+      await assert.rejects(ensure(transport, 'compact'), (error: Error) => {
+        return ['cleanup.policy is compact', 'retention.bytes is 1000'].every((part) =>
+          error.message.includes(part),
+        )
+      })
+      await ensure(await connect({ topology: 'none' }), 'compact')
+    })
+
+    test('Check makes no topic, and says which one is missing.', async () => {
+      const transport = await connect({ topology: 'check' })
+      await assert.rejects(ensure(transport, 'missing'), /missing" does not exist/)
+      assert.equal((await admin.listTopics()).includes(`${prefix}missing`), false)
+    })
+
+    test('A group that begins at the latest leaves out what was sent before it.', async () => {
+      const transport = await connect({ startFrom: 'latest' })
+      await ensure(transport, 'late')
+      const message = (id: string) => ({ id, body: Buffer.from('x'), headers: {}, priority: 0 })
+      await transport.send('late', [message('before')], { signal })
+      const subscription = await subscribe(transport, 'late')
+      let seen: string | undefined
+      await until('a message', async () => {
+        await transport.send('late', [message('after')], { signal })
+        const [first] = await subscription.receive({ max: 1, waitMs: 200, signal })
+        seen = first?.envelope.id
+        return seen !== undefined
+      })
+      assert.equal(seen, 'after')
+    })
+
+    test('Every codec that is written is read.', async () => {
+      for (const compression of ['gzip', 'snappy', 'lz4', 'zstd'] as const) {
+        const transport = await connect({ compression })
+        await ensure(transport, compression)
+        const body = Buffer.alloc(10_000, compression)
+        const envelope = { id: compression, body, headers: {}, priority: 0 }
+        const [sent] = await transport.send(compression, [envelope], { signal })
+        assert.equal(sent?.ok, true)
+        const delivery = await one(await subscribe(transport, compression))
+        assert.equal(Buffer.compare(delivery.envelope.body, body), 0, compression)
+      }
+    })
+  })
+
+if (found !== undefined)
+  test('An app on kafka without retry and store is told of both at once.', async () => {
+    const queue = defineQueue({ name: 'q', owner: 'o', payload: z.string() })
+    const app = createMillrace({
+      transport: kafka({ brokers: found.split(','), prefix }),
+      queues: [queue],
+    })
+    await assert.rejects(app, (error: Error) => {
+      return error.message.includes("retry: 'hold'") && error.message.includes('store: kafka')
+    })
+  })
+
+function subscribe(transport: Transport, queue: string): Promise<Subscription> {
+  return transport.subscribe(queue, { group: 'g', leaseMs: 1_000, maxInFlight: 10 })
+}
+
+async function one(subscription: Subscription): Promise<Delivery> {
+  let delivery: Delivery | undefined
+  await until('a delivery', async () => {
+    delivery = (await subscription.receive({ max: 1, waitMs: 200, signal }))[0]
+    return delivery !== undefined
+  })
+  assert.ok(delivery)
+  return delivery
+}

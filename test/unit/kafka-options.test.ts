@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { kafka } from 'millrace/kafka'
+import { problemsOf } from '../../src/transports/kafka/differences.ts'
+
+const good = {
+  'cleanup.policy': 'delete',
+  'retention.ms': '604800000',
+  'retention.bytes': '-1',
+  'min.insync.replicas': '2',
+  'max.message.bytes': '1048588',
+}
+const needs = { retentionMs: 604_800_000, minInsyncReplicas: 2, maxMessageBytes: 1_048_588 }
+
+test('A topic that would lose messages is refused, each difference by name.', () => {
+  const found = (changed: Partial<Record<keyof typeof good, string>>): readonly string[] =>
+    problemsOf('t', new Map(Object.entries({ ...good, ...changed })), needs)
+  assert.deepEqual(found({}), [])
+  assert.deepEqual(found({ 'retention.ms': '-1' }), [])
+  const table = [
+    ['cleanup.policy', 'compact'],
+    ['cleanup.policy', 'compact,delete'],
+    ['retention.ms', '604799999'],
+    ['retention.bytes', '1000'],
+    ['min.insync.replicas', '1'],
+    ['max.message.bytes', '1000'],
+  ] as const
+  for (const [name, value] of table) {
+    const problems = found({ [name]: value })
+    assert.equal(problems.length, 1)
+    assert.match(problems[0] ?? '', new RegExp(`^topic "t": ${name} is ${value}, which `))
+  }
+  assert.equal(found({ 'cleanup.policy': 'compact', 'retention.ms': '1' }).length, 2)
+})
+
+test('Wrong options are named all at once, and no address is shown.', () => {
+  const wrong = {
+    brokers: ['user:secret@host:9092'],
+    retry: 'wait',
+    heartbeatMs: 20_000,
+    partitons: 3,
+    queues: { q: { topic: 'a b' } },
+  }
+  assert.throws(
+    // @ts-expect-error: what a caller without types may pass
+    () => kafka(wrong),
+    (error: Error) => {
+      for (const part of [
+        'brokers',
+        'retry',
+        'heartbeatMs',
+        'did you mean "partitions"',
+        'queues.q.topic',
+      ]) {
+        assert.ok(error.message.includes(part), `${part} in ${error.message}`)
+      }
+      return !error.message.includes('secret')
+    },
+  )
+})
