@@ -7,6 +7,8 @@ import { classifyOwn, ownTable } from './classify-own.ts'
 import type { Classifier, Rule } from './classify-rule.ts'
 import { classifySql, sqlTable } from './classify-sql.ts'
 import { read, readList, readString, safeCode } from './probe.ts'
+import { show } from './problems.ts'
+import { redact } from './redact.ts'
 import { usableDelayMs } from './retry.ts'
 
 const schemaRule: Rule = {
@@ -75,17 +77,36 @@ const LOOKED_AT_MAX = 16
  * Decides what kind of failure `error` is: first the queue's own rules, then the table above, on the error, then on its
  * causes. Takes any value and never throws.
  * @param now epoch ms, for Retry-After dates
+ * @param onBroken told when the queue's own rules threw, or gave what is no decision; the table decides then
  */
 export function classifyError(
   error: unknown,
   custom: Classify | undefined,
   now: number,
+  onBroken: (broken: BrokenClassify) => void = () => undefined,
 ): Classification {
   if (!custom) return classifyBuiltIn(error, now)
   const own = classifyCustom(error, custom)
-  if (typeof own === 'object') return own
+  if (own !== undefined && 'errorClass' in own) return own
   const found = classifyBuiltIn(error, now)
-  return own === undefined ? found : { ...found, why: `${found.why}; ${own}` }
+  if (own === undefined) return found
+  onBroken(own)
+  return {
+    ...found,
+    why: `${found.why}; the queue's own classify ${SHORT[own.kind]} and was ignored`,
+  }
+}
+
+/** What a queue's own `classify` did instead of deciding. */
+export interface BrokenClassify {
+  readonly kind: 'threw' | 'noClass'
+  /** `threw (no such field)`, `gave "permanent"` */
+  readonly what: string
+}
+
+const SHORT: Readonly<Record<BrokenClassify['kind'], string>> = {
+  threw: 'threw',
+  noClass: 'answered with no known errorClass',
 }
 
 function classifyBuiltIn(error: unknown, now: number): Classification {
@@ -129,14 +150,16 @@ function byDefault(error: unknown): Classification {
 const CLASSES: readonly unknown[] = ['transient', 'permanent', 'throttled']
 const WHY_MAX = 500
 
-/** The queue's answer, undefined when it leaves it to us, or a sentence about what was wrong with it. */
-function classifyCustom(error: unknown, custom: Classify): Classification | string | undefined {
+/** The queue's answer, undefined when it leaves it to us, or what was wrong with it. */
+function classifyCustom(
+  error: unknown,
+  custom: Classify,
+): Classification | BrokenClassify | undefined {
   try {
     const answer: unknown = custom(error)
     if (answer === undefined || answer === null) return undefined
     const errorClass = CLASSES.find((c) => c === read(answer, 'errorClass'))
-    if (!errorClass)
-      return "the queue's own classify answered with no known errorClass and was ignored"
+    if (!errorClass) return { kind: 'noClass', what: `gave ${shown(answer)}` }
     const found: Classification = {
       errorClass: errorClass as Classification['errorClass'],
       code: safeCode(read(answer, 'code')) ?? byDefault(error).code,
@@ -144,7 +167,21 @@ function classifyCustom(error: unknown, custom: Classify): Classification | stri
     }
     const delayMs = usableDelayMs(read(answer, 'delayMs'))
     return delayMs === undefined ? found : { ...found, delayMs }
-  } catch {
-    return "the queue's own classify threw and was ignored"
+  } catch (cause) {
+    const message = readString(cause, 'message') ?? 'no message'
+    return {
+      kind: 'threw',
+      what: `threw (${redact((message.split('\n', 1)[0] ?? '').slice(0, 200))})`,
+    }
   }
+}
+
+function shown(answer: unknown): string {
+  if (answer instanceof Promise) {
+    // Nobody else waits for it.
+    answer.catch(() => undefined)
+    return 'a promise (it must answer at once)'
+  }
+  const errorClass = read(answer, 'errorClass')
+  return errorClass === undefined ? show(answer) : `errorClass ${show(errorClass)}`
 }

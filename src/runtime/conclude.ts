@@ -1,4 +1,4 @@
-import { classifyError } from '../model/classify-error.ts'
+import { type BrokenClassify, classifyError } from '../model/classify-error.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { describeError } from '../model/describe-error.ts'
 import { afterFailure } from '../model/retry.ts'
@@ -31,9 +31,10 @@ export function conclude<Tx>(
   const { queue, counters, logger, clock } = deps
   const { acked, ack, release, giveBack, dead } = settlements(deps, settler)
 
+  const onBroken = warnOfClassify(deps)
   const failure: Conclude['failure'] = (delivery, error) => {
     const now = clock.now()
-    const classification = classifyError(error, queue.classify, now)
+    const classification = classifyError(error, queue.classify, now, onBroken)
     const attempt = describeError(error, { at: now, classification })
     const { history } = delivery
     const plan = afterFailure({
@@ -101,6 +102,20 @@ export function conclude<Tx>(
       if (end.kind === 'failed') return failure(delivery, end.error)
       return success(delivery, key, effect)
     },
+  }
+}
+
+/** Once for each kind: it would be as many lines as failures. */
+function warnOfClassify<Tx>({ queue, logger }: WorkerDeps<Tx>): (broken: BrokenClassify) => void {
+  const said = new Set<BrokenClassify['kind']>()
+  return ({ kind, what }) => {
+    if (said.has(kind)) return
+    said.add(kind)
+    logger.warn(
+      `queue "${queue.name}": its classify ${what} and is ignored, the built-in rules decide; expected ` +
+        '{ errorClass: "transient", "permanent" or "throttled" } or undefined (said once)',
+      { queue: queue.name },
+    )
   }
 }
 

@@ -197,3 +197,35 @@ test('hostile errors are always recorded: the message is failed, its neighbours 
   assert.equal(counters?.acked, 9)
   await closeNow(app, clock)
 })
+
+test('a classify that is broken is said once for each kind, with what it did', async () => {
+  const answers: readonly (() => unknown)[] = [
+    () => 'permanent',
+    () => ({ errorClass: 'fatal' }),
+    () => Promise.reject(new Error('late')),
+    () => {
+      throw new TypeError('no such field')
+    },
+  ]
+  for (const [i, answer] of answers.entries()) {
+    const classify = (): undefined => answer() as undefined
+    const { app, clock, queue, lines } = await stage({ queue: { classify } })
+    app.work(queue, () => {
+      throw new Error('no luck')
+    })
+    await app.send(queue, { orderId: 'a' })
+    await app.start()
+    await clock.advance(10 * HOUR_MS)
+    const said = lines.filter(({ message }) => message.includes('its classify'))
+    const what = [
+      'gave "permanent"',
+      'gave errorClass "fatal"',
+      'gave a promise',
+      'threw (no such',
+    ][i]
+    assert.equal(said.length, 1)
+    assert.equal(said[0]?.level, 'warn')
+    assert.ok(said[0]?.message.includes(`queue "orders": its classify ${what}`), said[0]?.message)
+    await closeNow(app, clock)
+  }
+})
