@@ -77,8 +77,10 @@ function groupsOf(results: readonly Result[]): readonly Group[] {
   const nameOf = ({ backend }: Result): string =>
     GROUPS.find(([, prefixes]) => prefixes.some((prefix) => backend.startsWith(prefix)))?.[0] ??
     OTHERS
+  const families = [...new Set(results.map(({ family }) => family))]
+  const sorted = results.toSorted((a, b) => families.indexOf(a.family) - families.indexOf(b.family))
   return [...GROUPS.map(([name]) => name), OTHERS]
-    .map((name) => ({ name, results: results.filter((result) => nameOf(result) === name) }))
+    .map((name) => ({ name, results: sorted.filter((result) => nameOf(result) === name) }))
     .filter((group) => group.results.length > 0)
 }
 

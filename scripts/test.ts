@@ -74,7 +74,9 @@ function freshResults(backends: readonly BackendReport[]): string {
   const folder = join(ROOT, '.test-results')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'conformance.jsonl')
-  const servers = backends.flatMap(({ name, version }) => (version ? [`${name}: ${version}`] : []))
+  const servers = backends
+    .filter(({ available }) => available)
+    .map(({ name, version }) => (version === undefined ? name : `${name}: ${version}`))
   const { node, sqlite } = process.versions
   writeFileSync(
     file,
