@@ -2,7 +2,8 @@ import type { Logger } from '../model/logger.ts'
 import { PartialBatchError } from '../model/partial-batch-error.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
 import type { SendOptions, SendResult } from '../runtime/send.ts'
-import { refusalBody, refuse } from './http-error.ts'
+import { DELAY_MAX_MS } from '../runtime/send-options.ts'
+import { RequestRefused, refusalBody, refuse } from './http-error.ts'
 import type { IntakeApp } from './intake-options.ts'
 import { refusalOfError } from './refusal-of-error.ts'
 
@@ -80,7 +81,10 @@ const KEYS: readonly string[] = ['payload', 'idempotencyKey', 'delayMs']
 function itemsOf(body: unknown): readonly BatchItem[] {
   const messages =
     typeof body === 'object' && body !== null && 'messages' in body ? body.messages : undefined
-  if (!Array.isArray(messages) || messages.length === 0) throw refuse(400, 'BAD_BATCH', SHAPE)
+  if (!Array.isArray(messages)) throw refuse(400, 'BAD_BATCH', SHAPE)
+  if (messages.length === 0) {
+    throw refuse(400, 'BAD_BATCH', 'messages: expected at least one message, got an empty list')
+  }
   if (messages.length > BATCH_MAX) {
     throw refuse(400, 'BAD_BATCH', `expected at most ${BATCH_MAX} messages, got ${messages.length}`)
   }
@@ -95,8 +99,8 @@ function itemOf(item: unknown, index: number): BatchItem {
   const { payload, idempotencyKey, delayMs } = item as Record<string, unknown>
   if (idempotencyKey !== undefined && typeof idempotencyKey !== 'string')
     throw bad(index, 'idempotencyKey: expected a string')
-  if (delayMs !== undefined && typeof delayMs !== 'number')
-    throw bad(index, 'delayMs: expected a number')
+  if (delayMs !== undefined && !isDelay(delayMs))
+    throw bad(index, `delayMs: expected a number from 0 to ${DELAY_MAX_MS}`)
   return {
     payload,
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
@@ -104,6 +108,11 @@ function itemOf(item: unknown, index: number): BatchItem {
   }
 }
 
+function isDelay(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= DELAY_MAX_MS
+}
+
 function bad(index: number, what: string): Error {
-  return refuse(400, 'BAD_BATCH', `messages[${index}]: ${what}`)
+  const message = `messages[${index}]: ${what}`
+  return new RequestRefused({ status: 400, code: 'BAD_BATCH', message, index })
 }

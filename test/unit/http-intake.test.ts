@@ -235,6 +235,14 @@ test('a batch of another shape is refused with the place', async (t) => {
     const answer = await post(`${url}/batch`, body)
     assert.equal(`${answer.status} ${answer.body.error.code}`, '400 BAD_BATCH')
   }
+  for (const delayMs of ['2', -1, 1e15]) {
+    const messages = [{ payload: { n: 1 } }, { payload: { n: 2 }, delayMs }]
+    const { error } = (await post(`${url}/batch`, { messages })).body
+    assert.equal(`${error.code} ${error.index}`, 'BAD_BATCH 1')
+    assert.match(error.message, /messages\[1\]: delayMs: expected a number from 0 to/)
+  }
+  const empty = await post(`${url}/batch`, { messages: [] })
+  assert.match(empty.body.error.message, /expected at least one message, got an empty list/)
   const keyed = await post(
     `${url}/batch`,
     { messages: [{ payload: { n: 1 } }] },

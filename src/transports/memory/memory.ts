@@ -1,6 +1,7 @@
 import { closedError } from '../../model/closed-error.ts'
 import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
+import { problems, show } from '../../model/problems.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions } from '../../transport/subscriptions.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
@@ -34,10 +35,18 @@ let made = 0
  *
  * @example
  * const app = await createMillrace({ transport: memory(), queues: [deliveries] })
+ * @throws MILLRACE_INVALID_OPTIONS
  */
 export function memory(options: MemoryOptions = {}): MemoryConnector {
+  const found = problems('memory')
+  found.knownKeys(options, ['name'])
+  const { name } = options
+  if (name !== undefined && typeof name !== 'string') {
+    found.add(`name: expected a text, got ${show(name)}`)
+  }
+  found.throwIfAny()
   made += 1
-  const store = newStore(`memory:${options.name ?? `memory-${made}`}`)
+  const store = newStore(`memory:${name ?? `memory-${made}`}`)
   return {
     name: 'memory',
     databaseId: store.databaseId,

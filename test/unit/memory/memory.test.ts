@@ -28,6 +28,8 @@ function envelopes(count: number): Envelope[] {
 }
 
 test('One connector always reaches the same store, two connectors never do.', async () => {
+  assert.throws(() => memory({ nam: 'a' } as object), /unknown option "nam", did you mean "name"/)
+  assert.throws(() => memory({ name: 5 as never }), /memory: name: expected a text, got 5/)
   const [one, two] = [memory({ name: 'a' }), memory({ name: 'a' })]
   const [first, second, stranger] = await Promise.all(
     [one, one, two].map((connector) => connector.connect(context)),
