@@ -1,14 +1,14 @@
+import { MillraceError } from '../model/errors.ts'
 import type { Fault, FaultCode } from '../model/fault.ts'
 import { read } from '../model/probe.ts'
 import { redact } from '../model/redact.ts'
 
 /** The connection failed a call, not the server. */
-export class RedisConnectionError extends Error {
-  readonly code = 'MILLRACE_BACKEND_FAULT'
+export class RedisConnectionError extends MillraceError {
   readonly outcome: Fault['outcome']
 
   constructor(message: string, outcome: Fault['outcome'], cause?: unknown) {
-    super(message, { cause })
+    super('MILLRACE_UNAVAILABLE', message, { retryable: true, cause })
     this.outcome = outcome
   }
 }

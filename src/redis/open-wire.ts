@@ -48,7 +48,11 @@ export async function openWire(
   } catch (error) {
     signal.throwIfAborted()
     const why = error instanceof Error ? redact(error.message || error.name) : String(error)
-    throw new RedisConnectionError(`cannot connect to Redis (${why})`, 'notApplied', error)
+    throw new RedisConnectionError(
+      `cannot connect to Redis (${why}); check that it runs and that address and account are right`,
+      'notApplied',
+      error,
+    )
   } finally {
     cancel()
     signal.removeEventListener('abort', giveUp)

@@ -114,7 +114,8 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       return entry !== undefined && clock.now() - entry.renewedAt >= leaseMs
     },
     get failingSince() {
-      return failingSince
+      // With nothing in hand nobody renews, and nothing is at stake.
+      return held.size === 0 ? undefined : failingSince
     },
     close: () => {
       closed = true

@@ -159,3 +159,22 @@ test('Options are refused all at once, with the nearest name and without a passw
   )
   assert.throws(() => Reflect.apply(rabbitmq, undefined, [{}]), /expected either url .* or connect/)
 })
+
+test('A management API that does not answer is found out with a queue that is just made, too.', {
+  skip,
+}, async () => {
+  const queue = freshName('unseen')
+  used.push(queue)
+  const said = await refusal([queue], { management: { url: 'http://127.0.0.1:9' } })
+  assert.match(said, /the management API cannot say what queue ".*" is .*check management\.url/)
+})
+
+test('A vhost that is not there is named.', { skip }, async () => {
+  const there = new URL(address)
+  there.pathname = '/no%2Fsuch'
+  const opening = openRabbit({ url: there.href })
+  await assert.rejects(opening, {
+    code: 'MILLRACE_DENIED',
+    message: /^rabbitmq: the broker lets this account not into vhost "no\/such"; make the vhost/,
+  })
+})

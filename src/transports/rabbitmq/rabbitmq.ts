@@ -64,14 +64,30 @@ function opener(
     if (!target.searchParams.has('heartbeat')) {
       target.searchParams.set('heartbeat', String(Math.ceil(heartbeatMs / 1_000)))
     }
-    return await open(target.href, {
+    const opened = open(target.href, {
       noDelay: true,
       keepAlive: true,
       timeout: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
       clientProperties: { connection_name: 'millrace' },
       ...socket,
     })
+    return await opened.catch((error: unknown) => {
+      throw vhostError(error, target) ?? error
+    })
   }
+}
+
+/** The broker closes such a connection without a reason that the client hands on. */
+function vhostError(cause: unknown, { pathname }: URL): MillraceError | undefined {
+  const message = read(cause, 'message')
+  if (typeof message !== 'string' || !message.startsWith('Expected ConnectionOpenOk'))
+    return undefined
+  const vhost = decodeURIComponent(pathname.slice(1)) || '/'
+  return new MillraceError(
+    'MILLRACE_DENIED',
+    `rabbitmq: the broker lets this account not into vhost "${vhost}"; make the vhost, give the account rights on it, or correct the end of the url`,
+    { cause },
+  )
 }
 
 async function loadClient(): Promise<typeof import('amqplib')> {

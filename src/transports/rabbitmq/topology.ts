@@ -61,7 +61,10 @@ async function ensureQueue(
   }
   const wanted = { durable: true, arguments: queueArguments(options.queueType, server) }
   await throwAway(broker, (channel) => channel.assertQueue(queue, wanted), signal)
-  return found
+  // A policy reaches a new queue at once, and a management API that does not answer must not be found out later.
+  if (options.managementUrl === undefined) return found
+  const made = await readQueue(broker, queue, signal)
+  return [...found, ...lossesOf(queue, made, broker, attempts)]
 }
 
 async function bindAll(
