@@ -32,23 +32,22 @@ export interface BackendView {
   readonly durability: 'process' | 'disk' | 'replicated'
   readonly abilities: readonly {
     readonly need: string
-    readonly from: 'backend' | 'layer' | 'store'
+    /** `nobody`: it needs a store, and the app has none. */
+    readonly from: 'backend' | 'layer' | 'store' | 'nobody'
     readonly how: string
   }[]
   /** What is wrong and no call would tell, a sentence each. */
   readonly problems: readonly string[]
 }
 
-/** Numbers of one queue. Undefined is not zero: a broker cannot say it. Memory, SQLite and Postgres know all of them. */
 export interface QueueStats {
   readonly queue: string
   readonly owner: string
-  /** Ready messages; with those in flight where `inFlight` is undefined. */
   readonly depth: number | undefined
   readonly inFlight: number | undefined
   readonly scheduled: number | undefined
   readonly dead: number | undefined
-  /** Age of the oldest ready message in ms; 0 when there is none. */
+  /** Age of the oldest ready message in ms. */
   readonly ageMs: number | undefined
   readonly paused: boolean
   readonly capacity: number | 'unbounded'

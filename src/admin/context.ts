@@ -32,13 +32,19 @@ export function browseAct<Act extends keyof typeof ACTS>(
 ): NonNullable<Browse[Act]> {
   const found = transport.browse?.[act]
   if (found !== undefined) return found
-  throw cannot(transport, ACTS[act])
+  throw cannot(transport, ACTS[act].what, ACTS[act].instead)
 }
 
 const ACTS = {
-  get: 'show a message by its id',
-  cancel: 'cancel a message by its id',
-  setPaused: 'pause a queue',
+  get: {
+    what: 'show a message by its id while it waits',
+    instead: 'a broker hands messages out in their turn; only dead letters are found by id there',
+  },
+  cancel: {
+    what: 'cancel a message by its id',
+    instead: 'let the handler decide, or use a database or Redis as the transport',
+  },
+  setPaused: { what: 'pause a queue', instead: 'give createMillrace a store' },
 } as const
 
 export function shelfOf(transport: Transport): Shelf {
@@ -46,9 +52,13 @@ export function shelfOf(transport: Transport): Shelf {
   throw cannot(transport, 'list dead letters')
 }
 
-function cannot(transport: Transport, what: string): MillraceError {
+function cannot(
+  transport: Transport,
+  what: string,
+  instead = 'use a transport or a store that can',
+): MillraceError {
   return new MillraceError(
     'MILLRACE_BACKEND_FAULT',
-    `transport ${transport.name} cannot ${what}; use a transport or a store that can`,
+    `transport ${transport.name} cannot ${what}; ${instead}`,
   )
 }

@@ -27,10 +27,13 @@ export function createAdmin(given: AdminContext): Admin {
       get: async (ref, id) => {
         const queue = find(ref)
         checkId(queue.name, id)
-        const stored = await browseAct(transport, 'get')(queue.name, id)
+        const stored = await transport.browse?.get?.(queue.name, id)
         if (stored !== undefined) return messageView(queue, stored)
         const dead = await transport.shelf?.get(queue.name, id)
-        return dead === undefined ? null : deadMessageView(queue, dead)
+        if (dead !== undefined) return deadMessageView(queue, dead)
+        // "There is none" would be a guess where only the dead ones can be seen.
+        browseAct(transport, 'get')
+        return null
       },
       cancel: async (ref, id) => {
         const { name } = find(ref)

@@ -1,5 +1,6 @@
 import { OptionsError } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
+import { isObject, read } from '../model/probe.ts'
 import { type CallParts, call } from './call.ts'
 import { wordOf } from './fault.ts'
 import type { Reply } from './wire.ts'
@@ -19,7 +20,7 @@ const VERSION_MIN = [6, 2] as const
 export async function readFacts(parts: CallParts): Promise<ServerFacts> {
   const info = infoOf(await allowed(parts, ['INFO']))
   const config = async (name: string): Promise<string | undefined> =>
-    pairOf(await allowed(parts, ['CONFIG', 'GET', name]))
+    settingOf(await allowed(parts, ['CONFIG', 'GET', name]), name)
   return {
     version: info.get('redis_version'),
     isReplica: info.get('role') === 'slave',
@@ -90,8 +91,15 @@ function infoOf(reply: Reply | undefined): ReadonlyMap<string, string> {
   )
 }
 
-function pairOf(reply: Reply | undefined): string | undefined {
-  return Array.isArray(reply) && reply.length >= 2 ? String(reply[1]) : undefined
+/** A list with RESP 2; a client of the user's own may speak RESP 3, which has maps. */
+function settingOf(reply: unknown, name: string): string | undefined {
+  if (Array.isArray(reply)) return reply.length >= 2 ? String(reply[1]) : undefined
+  if (reply instanceof Map) return textOf(reply.get(name))
+  return isObject(reply) ? textOf(read(reply, name)) : undefined
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 function flag(text: string | undefined): boolean | undefined {

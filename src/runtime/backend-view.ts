@@ -9,7 +9,11 @@ export function backendView<Tx>(parts: Parts<Tx>): BackendView {
     name: transport.name,
     store: store?.name,
     durability: transport.traits.durability,
-    abilities: abilities.map(({ need, from, how }) => ({ need, from, how })),
+    abilities: abilities.map(({ need, from, how }) =>
+      from === 'store' && store === undefined
+        ? { need, from: 'nobody', how: 'the app has no store; who asks for it is refused' }
+        : { need, from, how },
+    ),
     problems: [...problemsOf(parts)],
   }
 }

@@ -114,6 +114,13 @@ async function durability(url: string): Promise<void> {
     return [transport.traits.durability, logger.warnings.join()]
   }
   assert.deepEqual(await seen(), ['disk', ''])
+  // A client of the user's own speaks RESP 3, where settings come as a map.
+  const client = createClient({ url, RESP: 3 })
+  await client.connect()
+  const given = await connectTo({ client }, listeningLogger())
+  assert.equal(given.traits.durability, 'disk')
+  await given.close()
+  client.destroy()
   await raw.sendCommand(['CONFIG', 'SET', 'appendfsync', 'everysec'])
   const [durable, warning] = await seen()
   assert.equal(durable, 'process')

@@ -97,3 +97,37 @@ test('keys are remembered, and a queue can be paused', async (t) => {
   await clock.advance(10_000)
   assert.deepEqual(seen, ['a'])
 })
+
+test('a dead letter is found by its id, a waiting message is not, and that is said', async (t) => {
+  const { app, clock } = await appOn(t)
+  app.work(orders, (message) => {
+    if (message.payload === 'poison') throw new PermanentError('no')
+  })
+  const { id } = await app.send(orders, 'poison')
+  await assert.rejects(app.admin.messages.get(orders, id), {
+    message: /^transport bare cannot show a message by its id while it waits; a broker hands/,
+  })
+  await assert.rejects(
+    app.admin.messages.cancel(orders, id),
+    /cannot cancel a message by its id; let/,
+  )
+  await app.start()
+  await clock.advance(1_000)
+  assert.equal((await app.admin.messages.get(orders, id))?.state, 'dead')
+})
+
+test('what only a store could bring is said to come from nobody without one', async (t) => {
+  const below = memory()
+  const transport: Connector = {
+    name: 'keyless',
+    connect: async (context) => {
+      const inner = await below.connect(context)
+      return { ...inner, name: 'keyless', traits: { ...inner.traits, dedupe: 'none' } }
+    },
+  }
+  const app = await createMillrace({ transport, queues: [orders], logger: silentLogger })
+  t.after(() => app.close())
+  const keys = app.admin.backend().abilities.find(({ need }) => need === 'keys')
+  assert.equal(keys?.from, 'nobody')
+  await assert.rejects(app.send(orders, 'a', { idempotencyKey: 'k' }), /keyless remembers no keys/)
+})

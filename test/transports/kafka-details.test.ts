@@ -3,6 +3,7 @@ import { after, describe, test } from 'node:test'
 import { Admin, Producer } from '@platformatic/kafka'
 import { createMillrace, defineQueue } from 'millrace'
 import { kafka } from 'millrace/kafka'
+import { memoryStore } from 'millrace/store'
 import { z } from 'zod'
 import { systemClock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
@@ -112,6 +113,17 @@ if (found !== undefined)
     })
     await assert.rejects(app, (error: Error) => {
       return error.message.includes("retry: 'hold'") && error.message.includes('store: kafka')
+    })
+  })
+
+if (found !== undefined)
+  test('A topic that this cluster cannot make is refused with the word of the broker.', async () => {
+    const queue = defineQueue({ name: 'wide', owner: 'o', payload: z.string() })
+    const transport = kafka({ brokers: found.split(','), prefix, retry: 'park', replicas: 3 })
+    await assert.rejects(createMillrace({ transport, store: memoryStore(), queues: [queue] }), {
+      code: 'MILLRACE_INVALID_OPTIONS',
+      message:
+        /^kafka: topic ".*wide" cannot be made with 12 partitions and 3 replicas \(INVALID_REPLICATION_FACTOR: /,
     })
   })
 

@@ -1,6 +1,6 @@
 import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
-import { isObject, read, readInteger, readList } from '../../model/probe.ts'
+import { isObject, read, readInteger, readList, readString } from '../../model/probe.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { isUnknownTopic } from './client.ts'
 
@@ -24,6 +24,10 @@ export const codes = {
   groupDenied: 30,
   clusterDenied: 31,
   topicExists: 36,
+  invalidPartitions: 37,
+  invalidReplicationFactor: 38,
+  invalidConfig: 40,
+  policyViolation: 44,
   saslFailed: 58,
   memberIdRequired: 79,
   fencedInstance: 82,
@@ -38,6 +42,17 @@ export function codesIn(error: unknown, depth = 6): ReadonlySet<number> {
   const inner = [read(error, 'cause'), ...(readList(error, 'errors', 100) ?? [])]
   for (const one of inner) for (const each of codesIn(one, depth - 1)) found.add(each)
   return found
+}
+
+/** What the broker said, which the client puts deep into an error that names the call alone. */
+export function saidBy(error: unknown, depth = 6): string {
+  const inner = depth === 0 ? [] : [read(error, 'cause'), ...(readList(error, 'errors', 100) ?? [])]
+  for (const one of inner) {
+    if (isObject(one)) return saidBy(one, depth - 1)
+  }
+  const id = readString(error, 'apiId')
+  const message = error instanceof Error ? error.message : String(error)
+  return id === undefined ? message : `${id}: ${message}`
 }
 
 const DENIED = [codes.topicDenied, codes.groupDenied, codes.clusterDenied, codes.saslFailed]

@@ -2,7 +2,7 @@ import { pause } from '../../model/clock.ts'
 import { assign } from './assign.ts'
 import { ask, type Call, type Client, type Cluster, topicOf } from './client.ts'
 import type { Coordinator } from './coordinator.ts'
-import { codes, codesIn } from './fault.ts'
+import { codes, codesIn, saidBy } from './fault.ts'
 import {
   readAssignment,
   readSubscription,
@@ -60,7 +60,19 @@ interface State {
   mustRejoin: boolean
   aliveAt: number
   problem: string | undefined
+  failingSince: number | undefined
 }
+
+/** A group that forms, or a cluster that has just started, says no for some seconds. That is no news for anybody. */
+const FORMING_MS = 5_000
+const FORMING: readonly number[] = [
+  codes.coordinatorLoading,
+  codes.coordinatorNotAvailable,
+  codes.notCoordinator,
+  codes.illegalGeneration,
+  codes.unknownMember,
+  codes.memberIdRequired,
+]
 
 export function startMember(parts: MemberParts): Member {
   const { cluster, coordinator, onLost } = parts
@@ -74,15 +86,17 @@ export function startMember(parts: MemberParts): Member {
     mustRejoin: true,
     aliveAt: clock.now(),
     problem: undefined,
+    failingSince: undefined,
   }
   const nudge = (): void => {
     wake.abort()
     wake = new AbortController()
   }
   const drop = (why: string): void => {
+    const had = state.isStable
     state.isStable = false
     state.mustRejoin = true
-    onLost(why)
+    if (had) onLost(why)
   }
   const suffer = (error: unknown): void => {
     const found = codesIn(error)
@@ -102,6 +116,7 @@ export function startMember(parts: MemberParts): Member {
         if (state.mustRejoin) await join(parts, state)
         else await beat(parts, state)
         state.problem = undefined
+        state.failingSince = undefined
         backoffMs = BACKOFF_FIRST_MS
         if (!state.mustRejoin) await pause(clock, options.heartbeatMs, wake.signal)
       } catch (error) {
@@ -142,8 +157,12 @@ function identityOf({ memberId, generation }: State): Identity {
 }
 
 function note({ cluster, place }: MemberParts, state: State, error: unknown): void {
-  const message = error instanceof Error ? error.message : String(error)
-  const problem = `kafka: group "${place.group}" cannot be joined: ${message}`
+  const now = cluster.clock.now()
+  state.failingSince ??= now
+  const found = codesIn(error)
+  const isForming = FORMING.some((code) => found.has(code)) && now - state.failingSince < FORMING_MS
+  if (isForming) return
+  const problem = `kafka: group "${place.group}" cannot be joined: ${saidBy(error)}`
   if (state.problem === undefined) cluster.logger.warn(problem)
   state.problem = problem
 }

@@ -3,7 +3,7 @@ import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
 import { anyBroker, ask, type Cluster, isUnknownTopic, topicOf, withinLimit } from './client.ts'
 import { differences } from './differences.ts'
-import { codes, codesIn } from './fault.ts'
+import { codes, codesIn, saidBy } from './fault.ts'
 import { offsetsAt } from './offsets.ts'
 import { nameProblem, placeOf } from './options.ts'
 
@@ -56,6 +56,14 @@ async function exists(cluster: Cluster, topic: string, signal: AbortSignal): Pro
 const AGAIN_MS = 50
 
 /** Somebody else may make it at the same time. Brokers learn of a new topic one after the other, so it is waited for. */
+/** What was asked for is not what this cluster can do. */
+const UNMAKEABLE: readonly number[] = [
+  codes.invalidPartitions,
+  codes.invalidReplicationFactor,
+  codes.invalidConfig,
+  codes.policyViolation,
+]
+
 async function create(
   cluster: Cluster,
   topic: string,
@@ -82,7 +90,13 @@ async function create(
   try {
     await ask(call, module.createTopicsV7.api, [wanted], options.timeoutMs, false)
   } catch (error) {
-    if (!codesIn(error).has(codes.topicExists)) throw error
+    const found = codesIn(error)
+    if (UNMAKEABLE.some((code) => found.has(code))) {
+      throw new OptionsError('kafka', [
+        `topic "${topic}" cannot be made with ${partitions} partitions and ${replicas} replicas (${saidBy(error)}); change partitions, replicas or minInsyncReplicas`,
+      ])
+    }
+    if (!found.has(codes.topicExists)) throw error
   }
   await untilLed(cluster, topic, signal)
 }
