@@ -141,7 +141,8 @@ function slim(key: string, value: unknown): unknown {
 
 let plan: Plan | undefined
 try {
-  plan = readPlan(process.argv.slice(2))
+  if (process.argv.includes('--help')) console.log(USAGE)
+  else plan = readPlan(process.argv.slice(2))
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error))
   console.error(USAGE)

@@ -39,6 +39,8 @@ export interface Tally {
   failed(report: TestReport): void
   /** A file has ended; one that ran no test has failed. */
   ended(file: string): void
+  /** The run was stopped while these had not ended; they neither passed nor failed. */
+  interrupted(files: readonly string[]): void
   totals(): Totals
 }
 
@@ -89,6 +91,10 @@ export function tally(root: string, print: (line: string) => void): Tally {
       }
       if (entry.failed > 0 && entry.output !== '') print(indent(`it wrote:\n${entry.output}`))
       print(fileLine(relative(root, file), entry))
+    },
+    interrupted(left) {
+      const names = left.map((file) => relative(root, file)).join(', ')
+      print(`\nInterrupted. Not ended: ${names}`)
     },
     totals: () => ({ ...sum([...files.values()]), reasons }),
   }

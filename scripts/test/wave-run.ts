@@ -35,6 +35,8 @@ export async function runWave(wave: Wave, tally: Tally, limits: WaveLimits): Pro
     endsFile(data)
   })
   stream.on('test:fail', (data: TestReport) => {
+    // What the stop ended is no failure.
+    if (limits.signal.aborted) return
     tally.failed(data)
     endsFile(data)
   })
@@ -43,12 +45,14 @@ export async function runWave(wave: Wave, tally: Tally, limits: WaveLimits): Pro
   stream.on('test:summary', (data) => {
     if (data.file === undefined) return
     tally.took(data.file, data.duration_ms)
-    end(data.file)
+    if (!limits.signal.aborted) end(data.file)
   })
   const over = Promise.withResolvers<void>()
   stream.on('error', over.reject)
   stream.on('end', over.resolve)
   stream.resume()
   await over.promise
-  for (const file of wave.files) end(file)
+  const left = wave.files.filter((file) => !ended.has(file))
+  if (!limits.signal.aborted) for (const file of left) end(file)
+  else if (left.length > 0) tally.interrupted(left)
 }

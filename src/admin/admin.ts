@@ -40,14 +40,16 @@ export interface BackendView {
   readonly problems: readonly string[]
 }
 
+/** Numbers of one queue. Undefined is not zero: a broker cannot say it. Memory, SQLite and Postgres know all of them. */
 export interface QueueStats {
   readonly queue: string
   readonly owner: string
+  /** Ready messages; with those in flight where `inFlight` is undefined. */
   readonly depth: number | undefined
   readonly inFlight: number | undefined
   readonly scheduled: number | undefined
   readonly dead: number | undefined
-  /** Age of the oldest ready message in ms. */
+  /** Age of the oldest ready message in ms; 0 when there is none. */
   readonly ageMs: number | undefined
   readonly paused: boolean
   readonly capacity: number | 'unbounded'

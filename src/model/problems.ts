@@ -89,9 +89,14 @@ function isWithin(value: unknown, rule: NumberRule): value is number {
   return value >= rule.min && value <= rule.max
 }
 
+const SHOWN_MAX = 80
+
 /** A value as an error message shows it: short, one line. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80))
+  if (typeof value === 'string') {
+    const shown = JSON.stringify(value.slice(0, SHOWN_MAX))
+    return value.length > SHOWN_MAX ? `${shown}… (${value.length} characters)` : shown
+  }
   if (typeof value === 'function') return 'a function'
   if (Array.isArray(value))
     return value.length === 0 ? 'an empty list' : `a list of ${value.length}`

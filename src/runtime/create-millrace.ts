@@ -139,7 +139,13 @@ function findLane(lanes: ReadonlyMap<string, Lane>, queue: QueueRef): Lane {
   const name = typeof queue === 'string' ? queue : queue?.name
   const lane = lanes.get(name)
   if (lane !== undefined) return lane
-  const near = typeof name === 'string' ? nearest(name, [...lanes.keys()]) : undefined
+  if (typeof name !== 'string') {
+    throw new MillraceError(
+      'MILLRACE_UNKNOWN_QUEUE',
+      `expected a queue of defineQueue or the name of one, got ${show(queue)}`,
+    )
+  }
+  const near = nearest(name, [...lanes.keys()])
   throw new MillraceError(
     'MILLRACE_UNKNOWN_QUEUE',
     `no queue ${show(name)} in this app${near ? `, did you mean "${near}"?` : ''}; add it to createMillrace({ queues })`,

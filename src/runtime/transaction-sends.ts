@@ -2,7 +2,10 @@ import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
+import { isObject } from '../model/probe.ts'
+import { show } from '../model/problems.ts'
 import type { Outbox } from '../outbox/outbox.ts'
+import { isPgPool, isPostgresJs } from '../sql/pg-shapes.ts'
 import type { Transport } from '../transport/transport.ts'
 import { faultless } from './faultless.ts'
 import { type Gatherer, gatherer } from './gatherer.ts'
@@ -81,9 +84,22 @@ function insertFor(
     if (own !== undefined) return { synchronous: own.synchronous, insert: own.send }
     return chain(outbox?.transaction(tx), (rows) => {
       if (rows !== undefined) return { synchronous: rows.synchronous, insert: rows.add }
-      throw foreign(transport, outbox)
+      throw noTransaction(tx) ?? foreign(transport, outbox)
     })
   })
+}
+
+/** What is no transaction of any database; undefined for what may be one. */
+function noTransaction(tx: unknown): MillraceError | undefined {
+  const what = isPgPool(tx)
+    ? 'a Pool of pg is no transaction, its statements go to any connection; give the client on which you said BEGIN'
+    : isPostgresJs(tx)
+      ? 'the outer sql of postgres.js is no transaction; give the one that sql.begin hands to its function'
+      : isObject(tx)
+        ? undefined
+        : `expected an open transaction, got ${show(tx)}; leave tx out to send without one`
+  if (what === undefined) return undefined
+  return new MillraceError('MILLRACE_FOREIGN_TRANSACTION', `send: tx: ${what}; nothing was stored`)
 }
 
 function foreign(transport: Transport, outbox: Outbox | undefined): MillraceError {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { runInChild } from '../../bench/child.ts'
 import type { Contender, Place, Question } from '../../bench/contender.ts'
 import { CONTENDERS } from '../../bench/contenders.ts'
@@ -27,6 +29,14 @@ for (const question of QUESTIONS) {
     })
   }
 }
+
+test('asked for help, the bench says its usage and measures nothing', async () => {
+  const main = join(import.meta.dirname, '../../bench/main.ts')
+  const args = ['--conditions=millrace-source', main, '--help']
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args)
+  assert.match(stdout, /^usage: npm run bench -- /)
+  assert.equal(stderr, '')
+})
 
 const asking = { date: '', rounds: 1, messages: 1, load: [0, 0] } as const
 

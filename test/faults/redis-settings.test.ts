@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { createClient } from '@redis/client'
 import { type RedisOptions as ServerOptions, startRedis } from '../../scripts/rig/redis-server.ts'
 import type { Logger } from '../../src/model/logger.ts'
 import {

@@ -14,6 +14,8 @@ import {
 } from 'millrace'
 import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
+import pg from 'pg'
+import postgresJs from 'postgres'
 import { z } from 'zod'
 import { closeNow, orderSchema, stage } from './stage.ts'
 
@@ -185,6 +187,37 @@ test('a stored message whose payload gives no key is dead, and says why', async 
     /^the message has no key: idempotencyKey of queue "orders" gave undefined, expected a text/,
   )
   await closeNow(other, clock)
+  await closeNow(app, clock)
+})
+
+test('what is no transaction and no queue is named as what it is', async () => {
+  const { app, clock, queue } = await stage()
+  const pool = new pg.Pool({ connectionString: 'postgres://127.0.0.1:1/none' })
+  const sql = postgresJs('postgres://127.0.0.1:1/none')
+  const wrong: readonly (readonly [unknown, RegExp])[] = [
+    [pool, /tx: a Pool of pg is no transaction, .* give the client on which you said BEGIN/],
+    [sql, /tx: the outer sql of postgres.js is no transaction; give the one that sql.begin/],
+    [null, /tx: expected an open transaction, got null; leave tx out/],
+    [{}, /tx belongs to another database than transport memory/],
+  ]
+  for (const [tx, text] of wrong) {
+    await assert.rejects(app.send(queue, { orderId: 'a' }, { tx }), (error: unknown) => {
+      code('MILLRACE_FOREIGN_TRANSACTION')(error)
+      assert.match(String(error), text)
+      return true
+    })
+  }
+  await pool.end()
+  await sql.end()
+  await assert.rejects(app.send(undefined as never, {} as never), (error: unknown) => {
+    code('MILLRACE_UNKNOWN_QUEUE')(error)
+    assert.match(String(error), /expected a queue of defineQueue or the name of one, got undefined/)
+    return true
+  })
+  await assert.rejects(
+    app.send(queue, { orderId: 'a' }, { idempotencyKey: 'k'.repeat(100_000) }),
+    /printable ASCII characters, got "k{80}"… \(100000 characters\)/,
+  )
   await closeNow(app, clock)
 })
 

@@ -25,6 +25,8 @@ const FILES = {
   'late.test.ts': `import { test } from 'node:test'
     test('fine', () => {})
     process.on('exit', () => { process.exitCode = 3 })`,
+  'endless.test.ts': `import { test } from 'node:test'
+    test('waits', () => new Promise(() => { console.log('stop me'); setInterval(() => {}, 1_000) }))`,
 } as const
 
 /** Runs the named files as a wave of `npm test` would; in a process, because node:test refuses to nest. */
@@ -35,8 +37,13 @@ async function run(names: readonly (keyof typeof FILES)[]): Promise<string> {
     import { runWave } from ${JSON.stringify(join(ROOT, 'scripts/test/wave-run.ts'))}
     const files = ${JSON.stringify(names)}.map((name) => ${JSON.stringify(`${folder}/`)} + name)
     const results = tally(${JSON.stringify(folder)}, console.log)
-    const limits = { signal: new AbortController().signal, fileTimeoutMs: 20_000 }
-    await runWave({ name: 'a', files, concurrency: 1 }, results, limits)
+    const stop = new AbortController()
+    const wrote = (file, output) => {
+      results.wrote(file, output)
+      if (output.includes('stop me')) stop.abort()
+    }
+    const limits = { signal: stop.signal, fileTimeoutMs: 20_000 }
+    await runWave({ name: 'a', files, concurrency: 1 }, { ...results, wrote }, limits)
     const { passed, failed, skipped, reasons } = results.totals()
     console.log(passed, failed, skipped, ...reasons.keys())`
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
@@ -64,6 +71,12 @@ test('A file that crashes, that holds no test, or that ends badly after its test
   assert.match(await run(['crashed.test.ts']), /while loading[\s\S]*\n0 1 0\n$/)
   assert.match(await run(['empty.test.ts']), /it ran no test[\s\S]*\n0 1 0\n$/)
   assert.match(await run(['late.test.ts']), /FAILED late\.test\.ts[\s\S]*\n1 1 0\n$/)
+})
+
+test('A run that is stopped names what had not ended, and calls none of it failed.', async () => {
+  const said = await run(['good.test.ts', 'endless.test.ts', 'bad.test.ts'])
+  assert.doesNotMatch(said, /FAIL/)
+  assert.match(said, /^Interrupted\. Not ended: endless\.test\.ts, bad\.test\.ts\n2 0 1/m)
 })
 
 test('The last line is the verdict, and a missing backend is named with its reason.', () => {
