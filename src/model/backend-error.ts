@@ -1,5 +1,6 @@
 import { isMillraceError, MillraceError } from './errors.ts'
 import type { Fault } from './fault.ts'
+import { redact } from './redact.ts'
 
 export interface BackendCall {
   /** `queue "orders"`, `the inbox`: begins the message. */
@@ -45,5 +46,5 @@ export function backendError(fault: Fault, call: BackendCall): unknown {
 }
 
 function firstLine({ message }: Error): string {
-  return message.split('\n', 1)[0]?.slice(0, 200) ?? ''
+  return redact((message.split('\n', 1)[0] ?? '').slice(0, 200))
 }

@@ -1,3 +1,4 @@
+import { backendError } from '../model/backend-error.ts'
 import type { Subscription } from '../transport/transport.ts'
 import { conclude } from './conclude.ts'
 import { gatherer } from './gatherer.ts'
@@ -63,10 +64,10 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     start: async () => {
       if (loop !== undefined) return
       const maxInFlight = 2 * concurrency
-      subscription = await transport.subscribe(queue.name, {
-        group: 'workers',
-        leaseMs,
-        maxInFlight,
+      const options = { group: 'workers', leaseMs, maxInFlight }
+      subscription = await transport.subscribe(queue.name, options).catch((cause: unknown) => {
+        const call = { where: `queue "${queue.name}"`, reads: true, fields: { queue: queue.name } }
+        throw backendError({ ...transport.diagnose(cause), cause }, call)
       })
       if (ended.signal.aborted) return subscription.close()
       equip(subscription)

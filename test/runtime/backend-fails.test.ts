@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hasCode, type Logger } from 'millrace'
+import { hasCode, type Logger, MillraceError } from 'millrace'
 import { type MemoryConnector, memory } from 'millrace/memory'
 import type { Fault } from '../../src/model/fault.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
@@ -103,9 +103,14 @@ test('a start that failed is seen by health, and may be tried again', async () =
   app.work(queue, () => void runs++)
   const refused = new Error('connection refused: postgres://me:hidden@db')
   broken.transport = { subscribe: () => Promise.reject(refused) }
-  await assert.rejects(app.start(), /connection refused/)
+  await assert.rejects(app.start(), (error: unknown) => {
+    assert.ok(error instanceof MillraceError)
+    assert.match(error.message, /^queue "orders": the backend .*connection refused/)
+    assert.doesNotMatch(error.message, /hidden/)
+    return true
+  })
   const reasons = (await app.health()).reasons.join()
-  assert.match(reasons, /start failed \(connection refused/)
+  assert.match(reasons, /start failed \(queue "orders": the backend .*connection refused/)
   assert.doesNotMatch(reasons, /hidden/)
   broken.transport = {}
   await app.start()

@@ -106,6 +106,25 @@ if (server !== undefined) {
     }
   })
 
+  test('a start while the server is away is an error of ours, and may be tried again', async (t) => {
+    const { app, proxy } = await scene(t, url)
+    app.work(notes, () => undefined)
+    proxy.refuse()
+    proxy.cut()
+    await assert.rejects(app.start(), (error: unknown) => {
+      assert.ok(hasCode(error, 'MILLRACE_UNAVAILABLE'), String(error))
+      assert.match(String(error), /queue "notes": the backend did not answer .*try again/)
+      return true
+    })
+    await proxy.heal()
+    await until('a start', () =>
+      app.start().then(
+        () => true,
+        () => false,
+      ),
+    )
+  })
+
   test('missing rights, accounts and databases are named as such when the app is made', async (t) => {
     const owner = nodePool(url)
     const [role, schema] = [`reader_${process.pid}`, freshSchema()]
