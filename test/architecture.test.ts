@@ -7,7 +7,8 @@ import { importsOf, projectFiles, read } from './source-files.ts'
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   model: [],
   transport: ['model'],
-  layers: ['model', 'transport', 'store'],
+  blobs: ['model'],
+  layers: ['model', 'transport', 'store', 'blobs'],
   store: ['model', 'transport'],
   stores: ['model', 'transport', 'store', 'sql', 'codec', 'redis'],
   sql: ['model'],
@@ -24,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'transport',
     'store',
     'layers',
+    'blobs',
     'codec',
     'inbox',
     'outbox',

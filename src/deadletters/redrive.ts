@@ -69,6 +69,7 @@ export async function* matching(
     const page = await shelf.list(queue, {
       ...filter,
       limit: STEP_MAX,
+      bodies: false,
       ...(cursor === undefined ? {} : { cursor }),
     })
     for (const letter of page.items) {

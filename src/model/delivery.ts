@@ -22,7 +22,17 @@ export interface Delivery {
   readonly position: bigint | undefined
   /** Opaque to all but the transport that made it. */
   readonly receipt: unknown
+  /**
+   * Present when the body lies elsewhere (claim check): `envelope` is then the reference, which is what is settled, and this
+   * fetches the message as it was sent. Never rejects; once it answered ok it answers the same again.
+   */
+  readonly fetchBody?: () => Promise<FetchedBody>
 }
+
+/** `retryable`: where the body lies could not be asked; else it is not there and never will be. */
+export type FetchedBody =
+  | { readonly ok: true; readonly envelope: Envelope }
+  | { readonly ok: false; readonly retryable: boolean; readonly error: unknown }
 
 /** Why a delivery is ours. */
 export interface Claim {

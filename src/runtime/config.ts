@@ -17,6 +17,7 @@ const keys: Readonly<Record<keyof MillraceConfig, true>> = {
   queues: true,
   inbox: true,
   outbox: true,
+  claimCheck: true,
   migrate: true,
   signals: true,
   clock: true,

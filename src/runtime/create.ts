@@ -5,6 +5,7 @@ import type { Logger } from '../model/logger.ts'
 import type { OutboxConnector } from '../outbox/outbox.ts'
 import type { StoreConnector } from '../store/store.ts'
 import type { Connector } from '../transport/transport.ts'
+import type { ClaimCheckChoice } from './claim-check-choice.ts'
 import type { AnyQueue } from './queue.ts'
 
 /** What `createMillrace` takes, and the shape of a config file's default export (see `defineConfig`). */
@@ -15,6 +16,8 @@ export interface MillraceOptions<Tx = unknown> {
   readonly queues: readonly AnyQueue[]
   readonly inbox?: InboxConnector<Tx>
   readonly outbox?: OutboxConnector
+  /** Large bodies lie in a blob store, and a reference travels. */
+  readonly claimCheck?: ClaimCheckChoice
   /** `auto` brings schemas up to date at start-up; `check` refuses an outdated one. Default `auto`. */
   readonly migrate?: 'auto' | 'check'
   /** Close on SIGTERM and SIGINT; a second signal aborts at once. Default false. */

@@ -1,9 +1,10 @@
 import type { Inbox } from '../inbox/inbox.ts'
+import type { BlobSweep } from '../layers/blob-sweep.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
 
-/** Removes what has ended from inbox and store, in small batches, now and then. */
+/** Removes what has ended from inbox, store and blobs, in small batches, now and then. */
 export interface Housekeeping {
   stop(): void
 }
@@ -15,6 +16,7 @@ export interface HousekeepingOptions {
   readonly parts: {
     readonly inbox: Pick<Inbox<never>, 'prune'> | undefined
     readonly store: Pick<Store, 'prune'> | undefined
+    readonly blobs?: BlobSweep | undefined
   }
 }
 
@@ -24,13 +26,14 @@ const BATCHES_MAX = 100
 
 export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { clock, parts, logger } = options
-  const { inbox, store } = parts
-  if (inbox === undefined && store === undefined) return { stop: () => undefined }
+  const { inbox, store, blobs } = parts
+  if (inbox === undefined && store === undefined && blobs === undefined)
+    return { stop: () => undefined }
   let stopped = false
   let cancel = (): void => undefined
 
   const sweep = async (): Promise<void> => {
-    for (const [what, part] of Object.entries({ inbox, store })) {
+    for (const [what, part] of Object.entries({ inbox, store, blobs })) {
       try {
         for (let i = 0; i < BATCHES_MAX && !stopped && part !== undefined; i++) {
           if ((await part.prune(BATCH)) < BATCH) break

@@ -1,5 +1,7 @@
 import { validate } from '../codec/validate.ts'
+import { BLOB_HEADER } from '../layers/blob-reference.ts'
 import type { Delivery } from '../model/delivery.ts'
+import type { Envelope } from '../model/envelope.ts'
 import { PermanentError } from '../model/errors.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import { derivedKey } from './derived-key.ts'
@@ -12,7 +14,11 @@ export type Incoming =
   | { readonly ok: false; readonly delivery: Delivery; readonly error: unknown }
 
 /** Decodes and validates: the handler and the key function get the schema's output. Never throws. */
-export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Incoming> {
+export function incoming(
+  queue: AnyQueue,
+  delivery: Delivery,
+  envelope: Envelope = delivery.envelope,
+): MaybePromise<Incoming> {
   const failed = (cause: unknown, what: string): Incoming => ({
     ok: false,
     delivery,
@@ -23,8 +29,14 @@ export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Inco
       },
     ),
   })
+  if (envelope === delivery.envelope && BLOB_HEADER in envelope.headers) {
+    return failed(
+      'its body lies in a blob store; give createMillrace the claimCheck of its sender',
+      'the payload is not with the message',
+    )
+  }
   try {
-    const decoded = queue.codec.decode(delivery.envelope.body)
+    const decoded = queue.codec.decode(envelope.body)
     const read = chain(validate(queue.schema, decoded), (outcome): Incoming => {
       if ('issues' in outcome) {
         const first = outcome.issues[0]
@@ -35,7 +47,7 @@ export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Inco
         )
       }
       try {
-        return { ok: true, delivery, message: messageOf(queue, delivery, outcome.value) }
+        return { ok: true, delivery, message: messageOf(queue, delivery, envelope, outcome.value) }
       } catch (error) {
         return failed(error, 'the message has no key')
       }
@@ -48,8 +60,12 @@ export function incoming(queue: AnyQueue, delivery: Delivery): MaybePromise<Inco
   }
 }
 
-function messageOf(queue: AnyQueue, delivery: Delivery, payload: unknown): Message<unknown> {
-  const { envelope } = delivery
+function messageOf(
+  queue: AnyQueue,
+  delivery: Delivery,
+  envelope: Envelope,
+  payload: unknown,
+): Message<unknown> {
   return {
     id: envelope.id,
     payload,

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import { read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
+import { type ResolvedClaimCheck, resolveClaimCheck } from './claim-check-choice.ts'
 import { CONFIG_KEYS } from './config.ts'
 import { consoleLogger } from './console-logger.ts'
 import type { MillraceOptions } from './create.ts'
@@ -18,6 +19,7 @@ export interface ResolvedOptions {
   readonly random: () => number
   readonly logger: Logger
   readonly redriveWindowMs: number
+  readonly claimCheck: ResolvedClaimCheck | undefined
 }
 
 /** @throws MILLRACE_INVALID_OPTIONS with every problem at once. */
@@ -42,6 +44,7 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
     max: 365 * DAY_MS,
     default: 7 * DAY_MS,
   })
+  const claimCheck = resolveClaimCheck(options, redriveWindowMs, found)
   found.throwIfAny()
   return {
     queues: options.queues,
@@ -50,6 +53,7 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
     random: options.random ?? Math.random,
     logger: safeLogger(options.logger ?? consoleLogger()),
     redriveWindowMs,
+    claimCheck,
   }
 }
 

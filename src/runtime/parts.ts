@@ -1,17 +1,18 @@
 import type { Inbox } from '../inbox/inbox.ts'
 import { type Ability, abilitiesOf } from '../layers/abilities.ts'
+import { type BlobSweep, blobSweep } from '../layers/blob-sweep.ts'
+import { claimCheck } from '../layers/claim-check.ts'
 import { choiceNeeds, layered, storeNeeds } from '../layers/layered.ts'
 import { classifyError } from '../model/classify-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
-import { retryHorizonMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import { pgRefusal } from '../sql/pg-refusal.ts'
 import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
 import type { MillraceOptions } from './create.ts'
+import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { AnyQueue } from './queue.ts'
-import { GRACE_MS } from './worker-deps.ts'
 
 /** The live connections of an app. */
 export interface Parts<Tx> {
@@ -21,10 +22,11 @@ export interface Parts<Tx> {
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly outbox: Outbox | undefined
+  /** Present with a claim check. */
+  readonly blobs: BlobSweep | undefined
 }
 
 const CONNECT_MAX_MS = 30_000
-const DAY_MS = 86_400_000
 
 /** Opens store, transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
 export async function openParts<Tx>(
@@ -55,7 +57,7 @@ export async function openParts<Tx>(
     const { transport: connector } = options
     const backend = keep(await opening(connector.name, connector.connect(context)))
     refuseWithout(backend, store)
-    const transport = keep(layered(backend, { ...resolved, store }))
+    const transport = keep(checked(layered(backend, { ...resolved, store }), resolved))
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
     await opening(connector.name, ensured)
     const needed = { ...context, neededTtlMs: neededInboxTtlMs(resolved) }
@@ -63,13 +65,23 @@ export async function openParts<Tx>(
       options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
     const outbox =
       options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
-    return { store, transport, inbox, outbox, abilities: abilitiesOf(backend) }
+    const blobs =
+      resolved.claimCheck && blobSweep({ ...resolved.claimCheck, clock: resolved.clock })
+    return { store, transport, inbox, outbox, blobs, abilities: abilitiesOf(backend) }
   } catch (error) {
     for (const part of opened.reverse()) await part.close().catch(() => undefined)
     throw error
   } finally {
     cancel()
   }
+}
+
+/** Outermost: what the layers copy, keep aside or bury is the reference. */
+function checked(
+  transport: Transport,
+  { claimCheck: choice, ...given }: ResolvedOptions,
+): Transport {
+  return choice === undefined ? transport : claimCheck(transport, { ...given, ...choice })
 }
 
 /** What is missing is said before the first message is sent, not when the first one dies; all of it at once. */
@@ -109,17 +121,4 @@ function specOf(queue: AnyQueue): QueueSpec {
   const { name, owner, capacity, retry } = queue
   const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
   return { name, owner, maxDepth, attempts: retry.attempts, horizonMs: horizonMsOf(queue) }
-}
-
-/**
- * The longest time that a duplicate can be late: every retry at its longest, every run at its longest, a day of
- * throttling, and the time in which dead letters are redriven.
- */
-function neededInboxTtlMs(resolved: ResolvedOptions): number {
-  return Math.max(...resolved.queues.map(horizonMsOf)) + resolved.redriveWindowMs
-}
-
-/** The longest that a message lives before it is done or dead, once it is ready: every retry and every run at its longest, a day of throttling. */
-function horizonMsOf({ retry, handlerTimeoutMs }: AnyQueue): number {
-  return retryHorizonMs(retry) + retry.attempts * (handlerTimeoutMs + GRACE_MS) + DAY_MS
 }

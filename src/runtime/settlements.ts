@@ -1,5 +1,5 @@
 import { deadLetterView } from '../admin/views.ts'
-import type { Delivery, Released, Settlement } from '../model/delivery.ts'
+import type { Delivery, FetchedBody, Released, Settlement } from '../model/delivery.ts'
 import { type AttemptRecord, afterRelease, type ErrorClass } from '../model/history.ts'
 import type { SettleOutcome, Settler } from './settler.ts'
 import type { WorkerDeps } from './worker-deps.ts'
@@ -46,7 +46,7 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
     }
     counters.dead++
     deps.drain.note(1)
-    announceDead(deps, delivery, why)
+    announceDead(deps, delivery, why, delivery.fetchBody && (await delivery.fetchBody()))
   }
 
   const giveBack: Settlements['giveBack'] = (delivery, delayMs) =>
@@ -99,10 +99,15 @@ function reportUnsettled<Tx>(
   )
 }
 
-function announceDead<Tx>(deps: WorkerDeps<Tx>, delivery: Delivery, why: DeadReason): void {
+function announceDead<Tx>(
+  deps: WorkerDeps<Tx>,
+  delivery: Delivery,
+  why: DeadReason,
+  fetched: FetchedBody | undefined,
+): void {
   const { queue } = deps
   const view = deadLetterView(queue, {
-    envelope: delivery.envelope,
+    envelope: fetched?.ok ? fetched.envelope : delivery.envelope,
     queue: queue.name,
     owner: queue.owner,
     errorClass: why.errorClass,

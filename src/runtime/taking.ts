@@ -5,6 +5,7 @@ import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
 import { type Incoming, incoming } from './incoming.ts'
+import type { AnyQueue } from './queue.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** Decides what happens to deliveries that have just come: run, dead, given back, or known already. */
@@ -16,11 +17,15 @@ export interface Taking {
 }
 
 const BUSY_ALONE_DELAY_MS = 0
-const INBOX_AWAY_DELAY_MS = 1_000
+const AWAY_DELAY_MS = 1_000
 
 export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSignal): Taking {
   const { queue } = deps
   let inboxFailing: string | undefined
+  let blobsFailing: string | undefined
+  const noteInbox = (problem: string | undefined): void => {
+    inboxFailing = problem
+  }
 
   const begin = (delivery: Delivery, read: Incoming): void => {
     const verdict = beforeRun(delivery.history, queue.retry)
@@ -30,32 +35,103 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     else hands.start(delivery, read.message)
   }
 
+  const giveBack = (batch: readonly Delivery[], delayMs: number): void => {
+    for (const delivery of batch) {
+      hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
+    }
+  }
+
+  /** Gives those whose keys are known their end, and answers the others; all go back when the inbox cannot be asked. */
+  const unknown = async <One extends Keyed>(batch: readonly One[]): Promise<readonly One[]> => {
+    const known = await knownKeys(deps, batch, noteInbox)
+    if (known === undefined) {
+      giveBack(batch.map(deliveryOf), AWAY_DELAY_MS)
+      await pause(deps.clock, AWAY_DELAY_MS, stopped)
+      return []
+    }
+    for (const [i, { delivery }] of batch.entries()) {
+      if (known[i] === true) hands.settleLater(delivery, (to) => to.duplicate(delivery))
+    }
+    return batch.filter((_, i) => known[i] !== true)
+  }
+
+  const judge = async (reading: readonly MaybePromise<Incoming>[]): Promise<void> => {
+    const read = reading.every(isRead) ? reading : await Promise.all(reading)
+    if (deps.inbox === undefined) for (const one of read) begin(one.delivery, one)
+    else
+      for (const { delivery, one } of await unknown(read.map(keyedIncoming))) begin(delivery, one)
+  }
+
+  /** Whose key came with the message is asked for first: of a known one the body is not needed. */
+  const fetchAndJudge = async (batch: readonly Delivery[]): Promise<void> => {
+    const gone = new Set<Delivery>()
+    const isGone = (one: Delivery): boolean => gone.has(one) || one.claim.lost.aborted
+    for (const delivery of batch) hands.hold(delivery, () => void gone.add(delivery))
+    const open = await unknown(
+      batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey })),
+    )
+    const fetched = await Promise.all(open.map(({ delivery }) => withBody(queue, delivery)))
+    const away = fetched.filter((one) => one.read === undefined)
+    const [first] = away
+    blobsFailing = first && `queue "${queue.name}": ${messageOfError(first.error)}`
+    if (blobsFailing !== undefined && !stopped.aborted) deps.logger.error(blobsFailing)
+    const read = fetched.filter((one) => one.read !== undefined)
+    giveBack(away.map(deliveryOf), AWAY_DELAY_MS)
+    giveBack(read.map(deliveryOf).filter(isGone), 0)
+    await judge(read.filter(({ delivery }) => !isGone(delivery)).map((one) => one.read))
+    if (away.length > 0) await pause(deps.clock, AWAY_DELAY_MS, stopped)
+  }
+
   const take = async (batch: readonly Delivery[]): Promise<void> => {
     // While others run, a message that killed its worker waits: their deaths must not be blamed on it.
     const [first] = batch
     if (first?.alone === true && hands.running > 0) {
-      for (const delivery of batch) {
-        hands.settleLater(delivery, (to) => to.giveBack(delivery, BUSY_ALONE_DELAY_MS))
-      }
+      giveBack(batch, BUSY_ALONE_DELAY_MS)
       return hands.empty()
     }
     for (const delivery of batch) hands.hold(delivery, () => undefined)
-    const reading = batch.map((delivery) => incoming(queue, delivery))
-    const read = reading.every(isRead) ? reading : await Promise.all(reading)
-    const known = await knownKeys(deps, read, (problem) => {
-      inboxFailing = problem
-    })
-    for (const [i, one] of read.entries()) {
-      const { delivery } = one
-      if (known === undefined) {
-        hands.settleLater(delivery, (to) => to.giveBack(delivery, INBOX_AWAY_DELAY_MS))
-      } else if (known[i] === true) hands.settleLater(delivery, (to) => to.duplicate(delivery))
-      else begin(delivery, one)
-    }
-    if (known === undefined) await pause(deps.clock, INBOX_AWAY_DELAY_MS, stopped)
+    if (batch.every(isWhole)) return judge(batch.map((delivery) => incoming(queue, delivery)))
+    await Promise.all([
+      judge(batch.filter(isWhole).map((delivery) => incoming(queue, delivery))),
+      fetchAndJudge(batch.filter((delivery) => !isWhole(delivery))),
+    ])
   }
 
-  return { take, problem: () => inboxFailing }
+  return { take, problem: () => inboxFailing ?? blobsFailing }
+}
+
+/** A delivery and what the inbox knows it by; undefined while nobody can say. */
+interface Keyed {
+  readonly delivery: Delivery
+  readonly key: string | undefined
+}
+
+function keyedIncoming(one: Incoming): Keyed & { readonly one: Incoming } {
+  return { delivery: one.delivery, key: one.ok ? one.message.idempotencyKey : undefined, one }
+}
+
+function deliveryOf({ delivery }: Pick<Keyed, 'delivery'>): Delivery {
+  return delivery
+}
+
+function isWhole({ fetchBody }: Delivery): boolean {
+  return fetchBody === undefined
+}
+
+type Fetched =
+  | { readonly delivery: Delivery; readonly read: MaybePromise<Incoming> }
+  /** Where the body lies could not be asked. */
+  | { readonly delivery: Delivery; readonly read: undefined; readonly error: unknown }
+
+async function withBody(queue: AnyQueue, delivery: Delivery): Promise<Fetched> {
+  const fetched = await delivery.fetchBody?.()
+  if (fetched === undefined || fetched.ok) {
+    return { delivery, read: incoming(queue, delivery, fetched?.envelope) }
+  }
+  const { retryable, error } = fetched
+  return retryable
+    ? { delivery, read: undefined, error }
+    : { delivery, read: { ok: false, delivery, error } }
 }
 
 function isRead(one: MaybePromise<Incoming>): one is Incoming {
@@ -65,17 +141,18 @@ function isRead(one: MaybePromise<Incoming>): one is Incoming {
 /** Which of these the inbox knows; undefined when it cannot be asked. */
 async function knownKeys<Tx>(
   deps: WorkerDeps<Tx>,
-  read: readonly Incoming[],
+  batch: readonly Keyed[],
   note: (problem: string | undefined) => void,
 ): Promise<readonly boolean[] | undefined> {
   const { inbox, queue } = deps
   if (inbox === undefined) return []
-  const readable = read.flatMap((one) => (one.ok ? [one.message.idempotencyKey] : []))
+  const keys = batch.flatMap(({ key }) => (key === undefined ? [] : [key]))
+  if (keys.length === 0) return []
   try {
-    const seen = await inbox.seen(readable.map((key) => ({ queue: queue.name, key })))
+    const seen = await inbox.seen(keys.map((key) => ({ queue: queue.name, key })))
     note(undefined)
     let next = 0
-    return read.map((one) => one.ok && seen[next++] === true)
+    return batch.map(({ key }) => key !== undefined && seen[next++] === true)
   } catch (error) {
     note(`queue "${queue.name}": inbox ${inbox.name} does not answer (${messageOfError(error)})`)
     deps.logger.error(`queue "${queue.name}": inbox ${inbox.name} does not answer`, {

@@ -185,6 +185,8 @@ export interface ShelfListOptions extends ShelfFilter {
   readonly limit: number
   /** From the page before; opaque. */
   readonly cursor?: string
+  /** `false`: nobody will look at the bodies, so those that lie elsewhere need not be fetched. Default true. */
+  readonly bodies?: boolean
 }
 
 export interface ShelfPage {

@@ -1,0 +1,5 @@
+import '../model/node-version.ts'
+
+export type { BlobListOptions, BlobStore } from './blob-store.ts'
+export { type FileBlobsOptions, fileBlobs } from './file-blobs.ts'
+export { memoryBlobs } from './memory-blobs.ts'

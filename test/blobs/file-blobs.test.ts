@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { hasCode } from 'millrace'
+import { type BlobStore, fileBlobs, memoryBlobs } from 'millrace/blobs'
+
+const { signal } = new AbortController()
+
+async function temporaryFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-blobs-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const stores: readonly (readonly [string, (t: TestContext) => Promise<BlobStore>])[] = [
+  ['memoryBlobs', async () => memoryBlobs()],
+  ['fileBlobs', async (t) => fileBlobs({ folder: join(await temporaryFolder(t), 'not', 'there') })],
+]
+
+for (const [name, open] of stores) {
+  test(`${name}: what was put is there until it is removed`, async (t) => {
+    const blobs = await open(t)
+    assert.equal(await blobs.get('0001-a', signal), undefined)
+    assert.deepEqual(await blobs.list({ before: 'z', max: 10 }, signal), [])
+    await blobs.put('0001-a', Uint8Array.of(1, 2), signal)
+    assert.deepEqual([...((await blobs.get('0001-a', signal)) ?? [])], [1, 2])
+    await blobs.remove(['0001-a', '0002-never'], signal)
+    assert.equal(await blobs.get('0001-a', signal), undefined)
+  })
+
+  test(`${name}: the first names before a name are listed in order, across the folders`, async (t) => {
+    const blobs = await open(t)
+    for (const one of ['00022-d', '00011-b', '00030-e', '00011-a', '00020-c']) {
+      await blobs.put(one, new Uint8Array(1), signal)
+    }
+    assert.deepEqual(await blobs.list({ before: '00022-d', max: 10 }, signal), [
+      '00011-a',
+      '00011-b',
+      '00020-c',
+    ])
+    assert.deepEqual(await blobs.list({ before: '00022-d', max: 2 }, signal), [
+      '00011-a',
+      '00011-b',
+    ])
+  })
+}
+
+test('fileBlobs: nothing half written stays, and what a crash left is listed and removed', async (t) => {
+  const folder = await temporaryFolder(t)
+  const blobs = fileBlobs({ folder })
+  await blobs.put('00011-a', new Uint8Array(1), signal)
+  assert.deepEqual(await readdir(join(folder, '00011')), ['00011-a'])
+  await writeFile(join(folder, '00011', '00011-b.part'), 'half')
+  assert.equal(await blobs.get('00011-b', signal), undefined)
+  const found = await blobs.list({ before: '00012', max: 10 }, signal)
+  assert.deepEqual(found, ['00011-a', '00011-b.part'])
+  await blobs.remove(found, signal)
+  assert.deepEqual(await readdir(join(folder, '00011')), [])
+})
+
+test('fileBlobs: a name never leaves the folder', async (t) => {
+  const blobs = fileBlobs({ folder: await temporaryFolder(t) })
+  for (const name of ['../a', '.', '..', 'a/b', '', 'a'.repeat(201)]) {
+    await assert.rejects(async () => blobs.get(name, signal), /cannot be the name of a blob/, name)
+  }
+})
+
+test('fileBlobs: wrong options are refused', () => {
+  const wrong = [{ folder: '' }, { folder: 'a', maxBytes: 0 }, { folder: 'a', maxBytes: 1.5 }]
+  for (const options of wrong) {
+    assert.throws(
+      () => fileBlobs(options),
+      (error) => hasCode(error, 'MILLRACE_INVALID_OPTIONS'),
+    )
+  }
+})

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hasCode, PermanentError } from 'millrace'
+import { type BlobStore, memoryBlobs } from 'millrace/blobs'
+import { memory } from 'millrace/memory'
+import { closeNow, stage } from './stage.ts'
+
+const DAY_MS = 86_400_000
+const { signal } = new AbortController()
+const order = { orderId: 'x'.repeat(100_000) }
+const small = { orderId: 'small' }
+
+/** A blob store that counts what is asked of it, and can be away. */
+function watchedBlobs() {
+  const kept = memoryBlobs()
+  const seen = { away: false, gets: 0, puts: 0 }
+  const reached = (): void => {
+    if (seen.away) throw new Error('the disk is gone')
+  }
+  const blobs: BlobStore = {
+    ...kept,
+    put: async (...given) => {
+      seen.puts += 1
+      reached()
+      return kept.put(...given)
+    },
+    get: async (...given) => {
+      seen.gets += 1
+      reached()
+      return kept.get(...given)
+    },
+  }
+  const names = (): Promise<readonly string[]> => kept.list({ before: 'z', max: 1_000 }, signal)
+  return { blobs, seen, names, empty: async () => kept.remove(await names(), signal) }
+}
+
+type Stage = Awaited<ReturnType<typeof stage>>
+
+/** How the queue looks to a worker that knows of no claim check. */
+async function bodyOf({ store, clock, lines: _ }: Stage, id: string): Promise<string> {
+  const logger = { debug() {}, info() {}, warn() {}, error() {} }
+  const context = { signal, clock, random: Math.random, logger, migrate: 'auto' } as const
+  const transport = await store.connect(context)
+  const found = await transport.browse?.get?.('orders', id)
+  const letter = await transport.shelf?.get('orders', id)
+  return new TextDecoder().decode((found ?? letter)?.envelope.body)
+}
+
+test('A large payload goes to the blobs, a small one does not, and both arrive', async () => {
+  const { blobs, seen, names } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs } } })
+  const got: number[] = []
+  on.app.work(on.queue, ({ payload, headers }) => {
+    got.push(payload.orderId.length)
+    assert.deepEqual(headers, { from: 'me' })
+  })
+  const { id } = await on.app.send(on.queue, order, { headers: { from: 'me' } })
+  await on.app.send(on.queue, small, { headers: { from: 'me' } })
+  assert.equal(seen.puts, 1)
+  assert.match(await bodyOf(on, id), /^\{"millrace-blob":"[\w.-]+","bytes":\d+\}$/)
+  const shown = await on.app.admin.messages.get(on.queue, id)
+  assert.deepEqual(shown?.payload, order)
+  await on.app.start()
+  await on.clock.advance(1_000)
+  assert.deepEqual(got.sort(), [100_000, 5])
+  assert.equal((await names()).length, 1, 'an ack leaves the blob to the sweep')
+  await closeNow(on.app, on.clock)
+})
+
+test('A dead letter shows its payload, and a redrive moves the reference', async () => {
+  const { blobs, seen } = watchedBlobs()
+  const told: unknown[] = []
+  const on = await stage({
+    app: { claimCheck: { blobs }, onDeadLetter: (letter) => told.push(letter.payload) },
+  })
+  let fails = true
+  const got: unknown[] = []
+  on.app.work(on.queue, ({ payload }) => {
+    if (fails) throw new PermanentError('no')
+    got.push(payload)
+  })
+  const { id } = await on.app.send(on.queue, order)
+  await on.app.start()
+  await on.clock.advance(1_000)
+  assert.deepEqual(told, [order])
+  assert.match(await bodyOf(on, id), /^\{"millrace-blob":/)
+  const { items } = await on.app.admin.deadLetters.list(on.queue)
+  assert.deepEqual(items[0]?.payload, order)
+  assert.deepEqual(items[0]?.headers, {})
+  fails = false
+  const puts = seen.puts
+  const { moved } = await on.app.admin.deadLetters.redrive(on.queue, { ids: [id] })
+  await on.clock.advance(1_000)
+  assert.deepEqual([moved, got, seen.puts - puts], [1, [order], 0])
+  await closeNow(on.app, on.clock)
+})
+
+test('A message whose blob is gone is dead at once, and says so', async () => {
+  const { blobs, empty } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs } } })
+  on.app.work(on.queue, () => assert.fail('it has no body'))
+  await on.app.send(on.queue, order)
+  await empty()
+  await on.app.start()
+  await on.clock.advance(1_000)
+  const { items } = await on.app.admin.deadLetters.list(on.queue)
+  assert.equal(items[0]?.errorClass, 'permanent')
+  assert.match(items[0]?.reason ?? '', /the body of message .* is gone: there is no blob/)
+  assert.equal(items[0]?.attempts.length, 1)
+  await closeNow(on.app, on.clock)
+})
+
+test('A worker without the claim check does not take a reference for a payload', async () => {
+  const { blobs } = watchedBlobs()
+  const on = await stage()
+  const sender = await on.open({ claimCheck: { blobs } })
+  on.app.work(on.queue, () => assert.fail('it has no body'))
+  await sender.send(on.queue, order)
+  await on.app.start()
+  await on.clock.advance(1_000)
+  const { items } = await on.app.admin.deadLetters.list(on.queue)
+  assert.match(items[0]?.reason ?? '', /give createMillrace the claimCheck of its sender/)
+  await closeNow(on.app, on.clock)
+  await closeNow(sender, on.clock)
+})
+
+test('Blobs that are away at send: nothing is sent, and the error says to try again', async () => {
+  const { blobs, seen, names } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs } } })
+  seen.away = true
+  await assert.rejects(on.app.send(on.queue, order), (error) => {
+    assert.ok(hasCode(error, 'MILLRACE_UNAVAILABLE'))
+    assert.match(String(error), /nothing was sent: .* memory blobs \(the disk is gone\); try again/)
+    return true
+  })
+  await on.app.send(on.queue, small)
+  await assert.rejects(on.app.sendBatch(on.queue, [small, order]))
+  assert.equal((await on.app.admin.stats(on.queue)).depth, 1, 'a batch is sent whole or not at all')
+  assert.equal((await names()).length, 0)
+  await closeNow(on.app, on.clock)
+})
+
+test('Blobs that are away at receive: given back without blame, and handled when they are there', async () => {
+  const { blobs, seen } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs } }, queue: { retry: { attempts: 1 } } })
+  const attempts: number[] = []
+  on.app.work(on.queue, ({ attempt }) => void attempts.push(attempt))
+  const { id } = await on.app.send(on.queue, order)
+  seen.away = true
+  await on.app.start()
+  await on.clock.advance(20_000)
+  assert.ok(seen.gets > 3)
+  const { reasons } = await on.app.health()
+  assert.match(reasons.join(), /could not be fetched from memory blobs \(the disk is gone\)/)
+  assert.equal((await on.app.admin.messages.get(on.queue, id))?.attempts.length, 0)
+  seen.away = false
+  await on.clock.advance(5_000)
+  assert.deepEqual(attempts, [1])
+  assert.deepEqual((await on.app.health()).reasons, [])
+  await closeNow(on.app, on.clock)
+})
+
+test('A blob store that never answers holds nobody for ever', async () => {
+  const { blobs } = watchedBlobs()
+  const hanging = { ...blobs, get: () => new Promise<undefined>(() => undefined) }
+  const on = await stage({ app: { claimCheck: { blobs: hanging } } })
+  const got: unknown[] = []
+  on.app.work(on.queue, ({ payload }) => void got.push(payload))
+  await on.app.send(on.queue, order)
+  await on.app.start()
+  await on.clock.advance(35_000)
+  await on.app.send(on.queue, small)
+  assert.match((await on.app.health()).reasons.join(), /no answer within 30000 ms/)
+  await on.clock.advance(35_000)
+  assert.deepEqual(got, [small])
+  await closeNow(on.app, on.clock)
+})
+
+test('What is refused leaves no blob, and what was a duplicate leaves it to the sweep', async () => {
+  const { blobs, names } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs } }, queue: { capacity: { maxDepth: 1 } } })
+  await on.app.send(on.queue, order, { id: 'one' })
+  await assert.rejects(on.app.send(on.queue, order, { id: 'two' }))
+  assert.equal((await names()).length, 1)
+  await closeNow(on.app, on.clock)
+})
+
+test('Blobs are swept when their time is over, which begins when the message is ready', async () => {
+  const { blobs, names } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs, keepMs: 20 * DAY_MS } } })
+  await on.app.send(on.queue, order, { id: 'now' })
+  await on.app.send(on.queue, order, { id: 'later', delayMs: 5 * DAY_MS })
+  on.app.work(on.queue, () => undefined)
+  await on.app.start()
+  await on.clock.advance(1_000)
+  await closeNow(on.app, on.clock)
+  const idle = await on.open({ claimCheck: { blobs, keepMs: 20 * DAY_MS } })
+  const sweepAfter = async (ms: number): Promise<string> => {
+    await on.clock.advance(ms)
+    return (await names()).map((name) => name.split('.')[1]).join()
+  }
+  await idle.start()
+  assert.equal(await sweepAfter(19 * DAY_MS), 'now,later')
+  assert.equal(await sweepAfter(DAY_MS + 120_000), 'later')
+  assert.equal(await sweepAfter(5 * DAY_MS), '')
+  await closeNow(idle, on.clock)
+})
+
+test('Wrong options are refused, all at once', async () => {
+  const { blobs } = watchedBlobs()
+  const refused = (claimCheck: object, ...expected: readonly RegExp[]): Promise<void> =>
+    assert.rejects(stage({ app: { claimCheck: claimCheck as never } }), (error) => {
+      assert.ok(hasCode(error, 'MILLRACE_INVALID_OPTIONS'))
+      for (const one of expected) assert.match(String(error), one)
+      return true
+    })
+  await refused({ blobs, keepMs: DAY_MS }, /claimCheck.keepMs: the queues need \d+ ms/)
+  await refused({ blobs: {}, aboveBytes: -1 }, /claimCheck.blobs/, /claimCheck.aboveBytes/)
+  await refused({ blobs, above: 1 }, /above/)
+  await refused(memory, /claimCheck/)
+})
