@@ -118,7 +118,7 @@ export class PayloadTooLargeError extends MillraceError {
     super(
       'MILLRACE_PAYLOAD_TOO_LARGE',
       `${payloadAt(index)} for queue "${queue}" has ${bytes} bytes, the transport takes ${maxBytes}; ` +
-        'keep the body elsewhere and send a reference (the claim check pattern)',
+        'give createMillrace a claimCheck, or keep the body elsewhere and send a reference',
       { fields: { queue, bytes, maxBytes, ...(index === undefined ? {} : { index }) } },
     )
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasCode, PermanentError } from 'millrace'
 import { type BlobStore, memoryBlobs } from 'millrace/blobs'
+import type { InboxConnector } from 'millrace/inbox'
 import { memory } from 'millrace/memory'
 import { closeNow, stage } from './stage.ts'
 
@@ -160,6 +161,34 @@ test('Blobs that are away at receive: given back without blame, and handled when
   await closeNow(on.app, on.clock)
 })
 
+test('The inbox is asked first: of a known key the body is not fetched', async () => {
+  const { blobs, seen } = watchedBlobs()
+  const inbox: InboxConnector<unknown> = {
+    name: 'knowing',
+    connect: async () => ({
+      name: 'knowing',
+      databaseId: 'another',
+      ttlMs: 365 * DAY_MS,
+      effects: 'async',
+      seen: async (keys) => keys.map(({ key }) => key === 'known'),
+      run: () => assert.fail('no effect here'),
+      record: async () => undefined,
+      prune: async () => 0,
+      close: async () => undefined,
+    }),
+  }
+  const on = await stage({ app: { claimCheck: { blobs }, inbox } })
+  const got: string[] = []
+  on.app.work(on.queue, ({ idempotencyKey }) => void got.push(idempotencyKey))
+  await on.app.send(on.queue, order, { idempotencyKey: 'known' })
+  await on.app.send(on.queue, order, { idempotencyKey: 'new' })
+  await on.app.start()
+  await on.clock.advance(1_000)
+  assert.deepEqual([got, seen.gets], [['new'], 1])
+  assert.equal(on.app.counters().orders?.duplicates, 1)
+  await closeNow(on.app, on.clock)
+})
+
 test('A blob store that never answers holds nobody for ever', async () => {
   const { blobs } = watchedBlobs()
   const hanging = { ...blobs, get: () => new Promise<undefined>(() => undefined) }
@@ -182,6 +211,8 @@ test('What is refused leaves no blob, and what was a duplicate leaves it to the 
   await on.app.send(on.queue, order, { id: 'one' })
   await assert.rejects(on.app.send(on.queue, order, { id: 'two' }))
   assert.equal((await names()).length, 1)
+  const { duplicate } = await on.app.send(on.queue, order, { id: 'one' })
+  assert.deepEqual([duplicate, (await names()).length], [true, 2])
   await closeNow(on.app, on.clock)
 })
 

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type BlobStore, memoryBlobs } from 'millrace/blobs'
+import type { Harness } from 'millrace/conformance'
+import { memoryStore } from 'millrace/store'
+import { withScope } from '../../src/conformance/scope.ts'
+import { totalQueue } from '../../src/conformance/workloads/total-queue.ts'
+import { claimCheck } from '../../src/layers/claim-check.ts'
+import { faulty } from '../../src/layers/faulty.ts'
+import { layered } from '../../src/layers/layered.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import { seededRandom } from '../../src/testing/seeded-random.ts'
+import { connectStore } from '../stores/store-harness.ts'
+import { bareHarness } from './bare-harness.ts'
+import { fetched } from './fetched.ts'
+
+const FULL = process.env.MILLRACE_DEPTH === 'full'
+const MESSAGES = FULL ? 2_000 : 150
+const SEEDS = FULL ? 40 : 5
+const RATE = 0.03
+
+/** Fails before anything was done, or after all of it was. */
+function faultyBlobs(blobs: BlobStore, random: () => number): BlobStore {
+  const suffer = async <T>(act: () => Promise<T>): Promise<T> => {
+    const draw = random()
+    if (draw < RATE) throw new Error('injected fault of the blobs')
+    const answer = await act()
+    if (draw < 2 * RATE) throw new Error('injected loss of the answer')
+    return answer
+  }
+  return {
+    ...blobs,
+    put: (...given) => suffer(() => blobs.put(...given)),
+    get: (...given) => suffer(() => blobs.get(...given)),
+    remove: (...given) => suffer(() => blobs.remove(...given)),
+  }
+}
+
+function troubledHarness(seed: number): Harness {
+  const random = seededRandom(`claim check ${seed}`)
+  const connector = memoryStore()
+  const blobs = faultyBlobs(memoryBlobs(), random)
+  return bareHarness({
+    name: `claim check, seed ${seed}`,
+    on: async (broker, clock) => {
+      const store = await connectStore(connector, clock)
+      const trouble = faulty({
+        random,
+        clock,
+        rates: { rejected: RATE, refused: RATE, unanswered: RATE, slow: RATE / 3 },
+        slowMs: 20,
+      })
+      const below = trouble(
+        layered(trouble(broker), { store, clock, random, logger: silentLogger }),
+      )
+      return fetched(trouble(claimCheck(below, { blobs, aboveBytes: 4, clock, random })))
+    },
+  })
+}
+
+for (let seed = 1; seed <= SEEDS; seed++) {
+  test(`whatever fails below and beside the claim check, nothing is lost (seed ${seed})`, async () => {
+    const harness = troubledHarness(seed)
+    const options = { harness, random: seededRandom(`kit ${seed}`), depth: 'quick' } as const
+    await withScope(options, async (scope) => {
+      const history = await totalQueue(scope, {
+        messages: MESSAGES,
+        producers: 2,
+        consumers: 3,
+        vanishes: 2,
+        weaken: (transport) => transport,
+        withinMs: 300_000,
+      })
+      const { lost, unknown } = history.verdict()
+      assert.deepEqual({ lost, unknown }, { lost: [], unknown: [] })
+      assert.equal(history.sent.size, MESSAGES)
+    })
+    await harness.dispose()
+  })
+}
