@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createMillrace, defineQueue, hasCode, PermanentError, silentLogger } from 'millrace'
+import { type BlobStore, fileBlobs } from 'millrace/blobs'
+import { postgres } from 'millrace/postgres'
+import { sqlite } from 'millrace/sqlite'
+import { sqs } from 'millrace/sqs'
+import { memoryStore } from 'millrace/store'
+import { z } from 'zod'
+import { dropSchema, freshSchema, nodePool, postgresServers } from './postgres-servers.ts'
+import { databaseFile } from './sqlite-harness.ts'
+import { account, freshName } from './sqs-harness.ts'
+import { sqsServers } from './sqs-servers.ts'
+import { until } from './until.ts'
+
+/** More than SQS takes. */
+const LARGE = 'x'.repeat(3_000_000)
+const payload = z.object({ text: z.string() })
+const { signal } = new AbortController()
+
+async function freshBlobs(t: TestContext): Promise<BlobStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-blobs-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  return fileBlobs({ folder })
+}
+
+for (const server of sqsServers()) {
+  for (const kind of ['standard', 'fifo'] as const) {
+    test(`${server.name}, ${kind}: a payload above the limit of SQS is sent, dies, is shown and redriven`, async (t) => {
+      const queue = defineQueue({ name: freshName(), owner: 'team', payload })
+      const app = await createMillrace({
+        transport: sqs({ ...account, endpoint: server.url, kind }),
+        store: memoryStore(),
+        queues: [queue],
+        logger: silentLogger,
+        claimCheck: { blobs: await freshBlobs(t) },
+      })
+      t.after(() => app.close({ timeoutMs: 5_000 }))
+      const got: number[] = []
+      let isMended = false
+      app.work(queue, (message) => {
+        if (!isMended) throw new PermanentError('not yet')
+        got.push(message.payload.text.length)
+      })
+      await app.start()
+      const { id } = await app.send(queue, { text: LARGE })
+      const letters = async () => (await app.admin.deadLetters.list(queue)).items
+      await until('the dead letter', async () => (await letters()).length === 1)
+      assert.deepEqual((await letters())[0]?.payload, { text: LARGE })
+      isMended = true
+      await app.admin.deadLetters.redrive(queue, { ids: [id] })
+      await until('the redriven one', () => got.length === 1)
+      assert.deepEqual(got, [LARGE.length])
+    })
+  }
+}
+
+const [server] = postgresServers()
+if (server !== undefined) {
+  test(`${server.name}: a reference is sent in the transaction of the caller, and vanishes with it`, async (t) => {
+    const schema = freshSchema()
+    const pool = nodePool(server.url)
+    const blobs = await freshBlobs(t)
+    const queue = defineQueue({ name: 'large', owner: 'team', payload })
+    const app = await createMillrace({
+      transport: postgres({ pool, schema }),
+      queues: [queue],
+      logger: silentLogger,
+      claimCheck: { blobs },
+    })
+    const client = await pool.connect()
+    try {
+      for (const end of ['ROLLBACK', 'COMMIT']) {
+        await client.query('BEGIN')
+        await app.send(queue, { text: LARGE }, { id: end, tx: client })
+        await client.query(end)
+      }
+      assert.equal(await app.admin.messages.get(queue, 'ROLLBACK'), null)
+      const shown = await app.admin.messages.get(queue, 'COMMIT')
+      assert.deepEqual(shown?.payload, { text: LARGE })
+      const names = await blobs.list({ before: 'z', max: 10 }, signal)
+      assert.equal(names.length, 2, 'what was rolled back is left to the sweep')
+    } finally {
+      client.release()
+      await app.close()
+      await dropSchema(server.url, schema)
+      await pool.end()
+    }
+  })
+}
+
+test('sqlite: a synchronous transaction takes a payload whole, and refuses what the transport does not take', async (t) => {
+  const { file, dispose } = await databaseFile()
+  t.after(dispose)
+  const { DatabaseSync } = await import('node:sqlite')
+  const blobs = await freshBlobs(t)
+  const queue = defineQueue({ name: 'large', owner: 'team', payload })
+  const app = await createMillrace({
+    transport: sqlite({ file }),
+    queues: [queue],
+    logger: silentLogger,
+    claimCheck: { blobs },
+  })
+  const database = new DatabaseSync(file)
+  try {
+    const sent = (text: string): Promise<unknown> => {
+      database.exec('BEGIN IMMEDIATE')
+      try {
+        return app.send(queue, { text }, { tx: database })
+      } finally {
+        database.exec('COMMIT')
+      }
+    }
+    await sent('x'.repeat(100_000))
+    await assert.rejects(sent('x'.repeat(60_000_000)), (error) =>
+      hasCode(error, 'MILLRACE_PAYLOAD_TOO_LARGE'),
+    )
+    assert.equal((await app.admin.stats(queue)).depth, 1)
+    assert.deepEqual(await blobs.list({ before: 'z', max: 10 }, signal), [])
+  } finally {
+    database.close()
+    await app.close()
+  }
+})
