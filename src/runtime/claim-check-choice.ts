@@ -37,9 +37,7 @@ export function resolveClaimCheck(
     found.add(`claimCheck: expected { blobs: fileBlobs({ folder }) }, got ${show(given)}`)
     return undefined
   }
-  for (const key of Object.keys(given).filter((one) => !KEYS.includes(one))) {
-    found.add(`claimCheck.${key}: unknown; it takes ${KEYS.join(', ')}`)
-  }
+  found.knownKeys(given, KEYS, 'claimCheck')
   const blobs: unknown = given.blobs
   const missing = CALLS.filter((call) => typeof read(blobs, call) !== 'function')
   if (missing.length > 0 || typeof read(blobs, 'maxBytes') !== 'number') {
