@@ -16,6 +16,18 @@ async function crashWith(scope: Scope, queue: string, count: number): Promise<vo
   await scope.leaseRunsOut()
 }
 
+/** Asked for more: whoever could bring several must not have them in hand. */
+async function alone(scope: Scope, subscription: Subscription): Promise<Delivery> {
+  let batch: readonly Delivery[] = []
+  await scope.until('a suspect', async () => {
+    batch = await scope.receive(subscription, 8)
+    return batch.length > 0
+  })
+  const [suspect] = batch
+  assert.ok(suspect && batch.length === 1)
+  return suspect
+}
+
 async function oneSuspect(scope: Scope): Promise<[Subscription, Delivery]> {
   const name = await scope.queue()
   await scope.send(scope.near, name, scope.message())
@@ -83,6 +95,27 @@ export const crash: Family = {
         assert.equal(innocent?.alone, false)
         assert.equal(innocent?.history.counted, 0)
         assert.deepEqual(innocent?.history.records, [])
+      },
+    },
+    {
+      title: 'A suspect that is alone and dies again is blamed alone.',
+      when: counted,
+      async keep(scope) {
+        const { queue, near, far, message, send, connect, subscribeShortly, one } = scope
+        const name = await queue()
+        await send(near, name, message(), message(), message())
+        await crashWith(scope, name, 3)
+        const doomed = await connect()
+        const deadly = await alone(scope, await subscribeShortly(doomed, name))
+        await scope.vanish(doomed)
+        await scope.leaseRunsOut()
+        const subscription = await scope.subscribe(far, name, { leaseMs: 60_000 })
+        for (let seen = 0; seen < 3; seen++) {
+          const back = await one(subscription)
+          const deaths = back.envelope.id === deadly.envelope.id ? 2 : 1
+          assert.equal(back.history.crashes, deaths, 'a neighbour was blamed')
+          assertAllOk(await scope.settle(subscription, acked(back)))
+        }
       },
     },
     {

@@ -38,8 +38,6 @@ export function natsSubscription(parts: SubscriptionParts): Subscription {
   const { store, names, ackWaitMs } = parts
   const hand = openHand(store, ackWaitMs)
   const closing = new AbortController()
-  // What came together with a suspect waits here, because a suspect comes alone.
-  const kept: Held[] = []
   const fullness = openFullness(store, names)
   const settling = { store, names, hand, ackWaitMs }
 
@@ -48,7 +46,7 @@ export function natsSubscription(parts: SubscriptionParts): Subscription {
       if (closing.signal.aborted) throw closedError('the subscription')
       const signals = [options.signal, closing.signal, store.closing]
       return await untilEnded(signals, (ends) =>
-        receiving({ ...parts, hand, kept, fullness, ends }, options),
+        receiving({ ...parts, hand, fullness, ends }, options),
       )
     },
     settle: (batch) => settleBatch(settling, batch),
@@ -65,7 +63,6 @@ export function natsSubscription(parts: SubscriptionParts): Subscription {
 
 interface Receiving extends SubscriptionParts {
   readonly hand: Hand
-  readonly kept: Held[]
   readonly fullness: Fullness
   readonly ends: Ends
 }
@@ -78,29 +75,31 @@ async function receiving(
   const endAt = store.clock.now() + waitMs
   const batch = Math.min(RECEIVE_MAX, Math.max(1, max))
   while (!ends.reached()) {
-    const before = next(parts, batch)
-    if (before.length > 0) return before
     const leftMs = Math.max(0, endAt - store.clock.now())
     const arrived = await arriving(parts, batch, Math.min(leftMs, WAIT_MAX_MS, parts.ackWaitMs / 2))
     if (ends.reached()) await giveBack(parts, arrived)
-    else parts.hand.take(arrived)
     if (ends.reached()) return []
-    parts.kept.push(...arrived)
-    const now = next(parts, batch)
-    if (now.length > 0) return now
+    const ours = await alone(parts, arrived)
+    parts.hand.take(ours)
+    if (ours.length > 0) return ours.map((held) => held.delivery)
     parts.fullness.look()
     if (store.clock.now() >= endAt) break
   }
   return []
 }
 
-/** Suspects come first and alone, the others together. */
-function next({ kept, hand }: Receiving, max: number): readonly Delivery[] {
-  const ours = kept.filter((held) => hand.find(held) !== undefined)
-  const suspect = ours.find((held) => held.alone)
-  const out = suspect ? [suspect] : ours.slice(0, max)
-  kept.splice(0, kept.length, ...ours.filter((held) => !out.includes(held)))
-  return out.map((held) => held.delivery)
+/**
+ * A suspect comes alone. What came with it goes back before: to the server it is handed out as well, and if the suspect kills
+ * this process again, its neighbours would be blamed for a run that they never had.
+ */
+async function alone(parts: Receiving, arrived: readonly Held[]): Promise<readonly Held[]> {
+  const suspect = arrived.find((held) => held.alone)
+  if (suspect === undefined) return arrived
+  await giveBack(
+    parts,
+    arrived.filter((held) => held !== suspect),
+  )
+  return [suspect]
 }
 
 async function arriving(parts: Receiving, batch: number, waitMs: number): Promise<readonly Held[]> {

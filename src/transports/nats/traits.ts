@@ -33,7 +33,8 @@ export function natsTraits(
     capacity: 'sampled',
     atomicBatch: false,
     clock: 'server',
-    durability: replicas > 1 ? 'replicated' : 'disk',
+    // A server alone writes to the disk now and then (`sync_interval`, 2 min), and does not tell a client how often.
+    durability: replicas > 1 ? 'replicated' : 'process',
     limits: {
       bodyBytes: maxPayload - HEADERS_MAX,
       sendBatch: 10_000,
