@@ -40,7 +40,8 @@ export function deadLetters(inner: Transport, options: DeadLettersOptions): Tran
         gauge: async (queue) => {
           const [gauge, dead] = await Promise.all([
             browse.gauge(queue),
-            store.shelf.count(queue, {}),
+            // Who asks how full a queue is must not wait for the store.
+            store.shelf.count(queue, {}).catch(() => undefined),
           ])
           return { ...gauge, dead }
         },

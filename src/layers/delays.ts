@@ -67,9 +67,11 @@ export function delays(inner: Transport, { store, clock, logger }: DelaysOptions
         gauge: async (queue) => {
           const [gauge, waiting] = await Promise.all([
             browse.gauge(queue),
-            store.delayed.count(queue),
+            // Who asks how full a queue is must not wait for the store.
+            store.delayed.count(queue).catch(() => undefined),
           ])
-          return { ...gauge, scheduled: (gauge.scheduled ?? 0) + waiting }
+          const scheduled = waiting === undefined ? undefined : (gauge.scheduled ?? 0) + waiting
+          return { ...gauge, scheduled }
         },
       },
     }),

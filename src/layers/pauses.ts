@@ -10,6 +10,8 @@ const LOOK_MS = 250
 /** Lets queues be paused for all workers, for brokers that cannot: the store remembers it, and whoever got messages asks before they are handed out. */
 export function pauses(inner: Transport, store: Store, clock: Clock): Transport {
   const { browse } = inner
+  /** One entry for each queue of the app. */
+  const lastKnown = new Map<string, boolean>()
   const isPaused = async (queue: string): Promise<boolean> =>
     (await store.states.read(nameOf(queue)))?.value === PAUSED
   return {
@@ -18,7 +20,10 @@ export function pauses(inner: Transport, store: Store, clock: Clock): Transport 
       browse: {
         ...browse,
         gauge: async (queue) => {
-          const [gauge, paused] = await Promise.all([browse.gauge(queue), isPaused(queue)])
+          // Who asks how full a queue is must not wait for the store: the last answer stands.
+          const asked = isPaused(queue).catch(() => lastKnown.get(queue) ?? false)
+          const [gauge, paused] = await Promise.all([browse.gauge(queue), asked])
+          lastKnown.set(queue, paused)
           return { ...gauge, paused }
         },
         setPaused: (queue, paused) => write(store.states, nameOf(queue), paused ? PAUSED : 'open'),

@@ -28,7 +28,7 @@ export function refuseBeyondBackend(
     }
   } else if (delayMs > traits.delay.maxMs) {
     found.add(
-      `delayMs: ${name} keeps a message waiting for at most ${traits.delay.maxMs} ms, got ${delayMs}; ${GIVE_STORE}`,
+      `delayMs: ${name} keeps a message waiting for at most ${traits.delay.maxMs} ms, got ${delayMs}; send it later, or use a database as the transport`,
     )
   }
   for (const key of ['idempotencyKey', 'dedupeKey'] as const) {

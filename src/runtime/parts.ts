@@ -118,7 +118,8 @@ async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
 }
 
 function specOf(queue: AnyQueue): QueueSpec {
-  const { name, owner, capacity, retry } = queue
+  const { name, owner, capacity, retry, handlerTimeoutMs } = queue
   const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
-  return { name, owner, maxDepth, attempts: retry.attempts, horizonMs: horizonMsOf(queue) }
+  const horizonMs = horizonMsOf(queue)
+  return { name, owner, maxDepth, attempts: retry.attempts, horizonMs, handlerTimeoutMs }
 }

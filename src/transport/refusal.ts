@@ -1,5 +1,6 @@
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
+import { OptionsError } from '../model/errors.ts'
 import { isId } from '../model/ids.ts'
 import { refused } from './outcomes.ts'
 import type { Traits } from './traits.ts'
@@ -34,4 +35,10 @@ function isWithin(delayMs: number, { maxMs }: { readonly maxMs: number }): boole
 
 function isMoment(readyAt: number | undefined): boolean {
   return readyAt === undefined || (Number.isFinite(readyAt) && readyAt <= MOMENT_MAX_MS)
+}
+
+/** The answer to an envelope with a header that this backend's wire needs for itself. */
+export function reservedHeader(name: string): Sent {
+  const problem = `headers[${JSON.stringify(name)}]: reserved on the wire of this backend; take another name`
+  return refused('invalid', { cause: new OptionsError('send', [problem]) })
 }

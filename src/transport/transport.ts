@@ -105,6 +105,8 @@ export interface QueueSpec {
   readonly attempts?: number
   /** How long retries may take, from ready to done or dead, in ms: a retention of the broker's below it is refused. */
   readonly horizonMs?: number
+  /** How long one handler may run, in ms: a limit of the broker's below it is refused. */
+  readonly handlerTimeoutMs?: number
 }
 
 export interface Topology {

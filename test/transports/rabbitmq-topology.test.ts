@@ -178,3 +178,8 @@ test('A vhost that is not there is named.', { skip }, async () => {
     message: /^rabbitmq: the broker lets this account not into vhost "no\/such"; make the vhost/,
   })
 })
+
+test('A queue of another type is refused without the management API, too.', { skip }, async () => {
+  const queue = await declared('typed', { arguments: quorum })
+  assert.match(await refusal([queue], { queueType: 'classic' }), /is of type quorum, not classic/)
+})

@@ -3,7 +3,7 @@ import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { refused, stored } from '../../transport/outcomes.ts'
-import { refusalOf } from '../../transport/refusal.ts'
+import { refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { hiddenHeader, toWire } from '../../transport/wire.ts'
@@ -58,9 +58,9 @@ export async function send(
 
 function refusal(envelope: Envelope, traits: Traits, atomic: boolean): Sent | undefined {
   const { remember = [] } = envelope
-  if (atomic || remember.length > 0 || hiddenHeader(envelope, PREFIX) !== undefined) {
-    return refused('invalid')
-  }
+  if (atomic || remember.length > 0) return refused('invalid')
+  const hidden = hiddenHeader(envelope, PREFIX)
+  if (hidden !== undefined) return reservedHeader(hidden)
   return refusalOf(envelope, traits)
 }
 

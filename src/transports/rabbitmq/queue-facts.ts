@@ -75,11 +75,7 @@ async function declaredQueue(
       const [, name = '', value, type] = told
       if (flags.has(name)) flags.set(name, value === 'true')
       else if (value === undefined) args.delete(name)
-      else
-        args.set(
-          name,
-          TEXT_TYPES.has(type) ? value : type === 'bool' ? value === 'true' : Number(value),
-        )
+      else args.set(name, toldValue(value, type))
     }
   }
   return {
@@ -88,4 +84,12 @@ async function declaredQueue(
     arguments: args,
     policy: undefined,
   }
+}
+
+/** A text that the broker does not call one is still a text: a queue's own type, for one, comes without its type. */
+function toldValue(value: string, type: string | undefined): Value {
+  if (TEXT_TYPES.has(type)) return value
+  if (type === 'bool') return value === 'true'
+  const number = Number(value)
+  return Number.isFinite(number) ? number : value
 }

@@ -1,7 +1,7 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { refused } from '../../transport/outcomes.ts'
-import { type EnvelopeBounds, refusalOf } from '../../transport/refusal.ts'
+import { type EnvelopeBounds, refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { SendOptions, Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
 import { entrance } from './ladder.ts'
@@ -44,7 +44,9 @@ function judge(
   const delayMs = delayOf(envelope, now)
   const isKept = (envelope.remember?.length ?? 0) === 0 && !(atomic && size > 1)
   const isDelayable = delayMs === 0 || (bounds.delay !== 'none' && delayMs <= bounds.delay.maxMs)
-  if (!isKept || !isDelayable || impossibleHeader(envelope) !== undefined) return refused('invalid')
+  if (!isKept || !isDelayable) return refused('invalid')
+  const impossible = impossibleHeader(envelope)
+  if (impossible !== undefined) return reservedHeader(impossible)
   const place = placeOf(options, queue)
   return {
     ...(entrance(options.delayPrefix, place.queue, delayMs) ?? place),

@@ -17,8 +17,13 @@ export function topology(broker: Broker, delays: boolean): Topology {
     async ensure(specs, signal) {
       const { options } = broker
       const names = [...new Map(specs.map((spec) => [spec.name, spec])).values()]
-      if (names.length === 0 || options.topology === 'none') return
-      const found: string[] = []
+      if (names.length === 0) return
+      if (options.topology === 'none') {
+        const slow = names.flatMap((spec) => tooSlow(spec, options))
+        if (slow.length > 0) throw new OptionsError('rabbitmq', slow)
+        return
+      }
+      const found = names.flatMap((spec) => tooSlow(spec, options))
       for (const spec of names) found.push(...(await ensureQueue(broker, spec, delays, signal)))
       if (found.length > 0) throw new OptionsError('rabbitmq', found)
       if (!delays) return
@@ -30,6 +35,19 @@ export function topology(broker: Broker, delays: boolean): Topology {
       if (options.topology === 'create') await bindAll(broker, names, signal)
     },
   }
+}
+
+/** For the handler's own end, and to settle. */
+const SETTLING_MS = 10_000
+
+/** The broker closes the channel of a delivery that takes longer, and with it all others lose theirs. */
+function tooSlow({ name, handlerTimeoutMs = 0 }: QueueSpec, options: Resolved): readonly string[] {
+  const { consumerTimeoutMs } = options
+  if (handlerTimeoutMs === 0 || handlerTimeoutMs + SETTLING_MS <= consumerTimeoutMs) return []
+  return [
+    `queue "${name}": a handler may take ${handlerTimeoutMs} ms, and the broker takes a delivery back after ${consumerTimeoutMs} ms ` +
+      "(consumer_timeout); shorten handlerTimeoutMs, or raise the broker's and pass consumerTimeoutMs",
+  ]
 }
 
 /** Makes what is missing, and answers what is wrong with what is there. */

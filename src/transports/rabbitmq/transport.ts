@@ -1,4 +1,3 @@
-import { OptionsError } from '../../model/errors.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
@@ -57,15 +56,8 @@ async function subscribe(
   broker: Broker,
   subscriptions: Subscriptions,
   name: string,
-  { leaseMs, maxInFlight }: SubscribeOptions,
+  { maxInFlight }: SubscribeOptions,
 ): Promise<Subscription> {
-  const { consumerTimeoutMs } = broker.options
-  if (leaseMs > consumerTimeoutMs) {
-    throw new OptionsError('rabbitmq', [
-      `queue "${name}": a handler may take ${leaseMs} ms with its settling, and the broker takes a delivery back after ` +
-        `${consumerTimeoutMs} ms (consumer_timeout); shorten the handler's timeout, or raise the broker's and pass consumerTimeoutMs`,
-    ])
-  }
   let remove = (): void => {}
   const { queue } = placeOf(broker.options, name)
   const opened = await rabbitSubscription({

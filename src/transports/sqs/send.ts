@@ -4,14 +4,14 @@ import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { refused, stored } from '../../transport/outcomes.ts'
-import { refusalOf } from '../../transport/refusal.ts'
+import { refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { entryFault, sqsFault } from './faults.ts'
 import { askInParts, type PartOutcome, throwIfAllFailed } from './in-tens.ts'
 import type { Place } from './places.ts'
 import type { Store } from './store.ts'
 import { BATCH_MAX, BATCH_MAX_BYTES, DELAY_MAX_MS, fifoTraits, standardTraits } from './traits.ts'
-import { wireBytes, wireMessage } from './wire.ts'
+import { reservedIn, wireBytes, wireMessage } from './wire.ts'
 
 type Entry = Omit<SendMessageBatchRequestEntry, 'Id'>
 
@@ -58,7 +58,7 @@ function pack(
   // Nothing here remembers keys for a window of the sender's choice.
   if (envelope.remember !== undefined && envelope.remember.length > 0) return refused('invalid')
   const message = wireMessage(queue, envelope)
-  if (message === undefined) return refused('invalid')
+  if (message === undefined) return reservedHeader(reservedIn(envelope) ?? '')
   const bytes = wireBytes(message)
   if (bytes > messageBytes) return refused('tooLarge')
   if (kind === 'fifo') return { entry: { ...message, ...groupOf(envelope) }, bytes }

@@ -18,10 +18,16 @@ const EMPTY = '-'
 
 export type WireMessage = Pick<SendMessageBatchRequestEntry, 'MessageBody' | 'MessageAttributes'>
 
-/** Undefined when a header of the sender's would hide one of ours. */
+/** A header of the sender's that would hide one of ours. */
+export function reservedIn(envelope: Envelope): string | undefined {
+  return (
+    hiddenHeader(envelope, PREFIX) ?? (BODY_HEADER in envelope.headers ? BODY_HEADER : undefined)
+  )
+}
+
+/** Undefined when there is such a header. */
 export function wireMessage(queue: string, envelope: Envelope): WireMessage | undefined {
-  if (hiddenHeader(envelope, PREFIX) !== undefined) return undefined
-  if (BODY_HEADER in envelope.headers) return undefined
+  if (reservedIn(envelope) !== undefined) return undefined
   const headers = toWire(queue, envelope, PREFIX)
   const { body } = envelope
   const text = plainText(body)
