@@ -39,7 +39,7 @@ test('what the backend cannot do is refused by name, all at once', async (t) => 
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
       'send to queue "orders": priority: memory knows no priorities, got 3; leave it out; ' +
-      'delayMs: memory keeps a message waiting for at most 86400000 ms, got 86400001; give createMillrace a store that does',
+      'delayMs: memory keeps a message waiting for at most 86400000 ms, got 86400001; send it later, or use a database as the transport',
   })
   assert.equal((await app.admin.stats(orders)).depth, 0)
 })
