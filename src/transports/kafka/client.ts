@@ -10,6 +10,7 @@ import { MillraceError } from '../../model/errors.ts'
 import type { Logger } from '../../model/logger.ts'
 import { read } from '../../model/probe.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
+import { withinLimit as limited } from '../../transport/within-limit.ts'
 import type { Purpose, Resolved } from './options.ts'
 
 export type KafkaModule = typeof import('@platformatic/kafka')
@@ -46,32 +47,15 @@ export async function loadClient(): Promise<KafkaModule> {
 export type Limits = Pick<Cluster, 'clock' | 'options' | 'closing'>
 
 /** Waits for a call no longer than its limit, and not beyond `closing` or the signal. */
-export async function withinLimit<T>(
+export function withinLimit<T>(
   { clock, options, closing }: Limits,
   what: string,
   call: Promise<T>,
   signal?: AbortSignal,
   limitMs: number = options.timeoutMs,
 ): Promise<T> {
-  const limit = Promise.withResolvers<never>()
-  const cancel = clock.after(limitMs, () => {
-    limit.reject(lateError(what, limitMs))
-  })
-  const ends = signal === undefined ? [closing] : [closing, signal]
-  const aborts = ends.map((end) => {
-    const abort = (): void => limit.reject(end.reason)
-    if (end.aborted) abort()
-    else end.addEventListener('abort', abort, { once: true })
-    return () => end.removeEventListener('abort', abort)
-  })
-  try {
-    return await Promise.race([call, limit.promise])
-  } finally {
-    cancel()
-    for (const forget of aborts) forget()
-    call.catch(() => {})
-    limit.promise.catch(() => {})
-  }
+  const late = (): Error => lateError(what, limitMs)
+  return limited(call, { clock, limitMs, late, ends: [closing, signal] })
 }
 
 const late = new WeakSet<object>()
