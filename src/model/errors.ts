@@ -44,6 +44,7 @@ export type ErrorCode =
   | 'MILLRACE_REDRIVE_TOO_OLD'
   | 'MILLRACE_DISK_FULL'
   | 'MILLRACE_NOT_SETTLED'
+  | 'MILLRACE_UNREADABLE_BATCH'
 
 /** Base of all errors of Millrace. Guard by `code` (two copies of a package happen), not by instanceof. */
 export class MillraceError extends Error {

@@ -2,15 +2,19 @@ import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
 import { isObject, read, readInteger, readList, readString } from '../../model/probe.ts'
 import { ownFault } from '../../transport/own-errors.ts'
-import { isUnknownTopic } from './client.ts'
+import { isUnknownTopic, type KafkaModule } from './client.ts'
 
 /** Kafka's error codes that are looked at here (https://kafka.apache.org/protocol#protocol_error_codes). */
 export const codes = {
   offsetOutOfRange: 1,
   unknownTopic: 3,
+  leaderNotAvailable: 5,
+  notLeader: 6,
   requestTimedOut: 7,
+  replicaNotAvailable: 9,
   messageTooLarge: 10,
   offsetMetadataTooLarge: 12,
+  networkException: 13,
   coordinatorLoading: 14,
   coordinatorNotAvailable: 15,
   notCoordinator: 16,
@@ -28,9 +32,15 @@ export const codes = {
   invalidReplicationFactor: 38,
   invalidConfig: 40,
   policyViolation: 44,
+  storageError: 56,
   saslFailed: 58,
+  fencedLeaderEpoch: 74,
+  unknownLeaderEpoch: 75,
+  offsetNotAvailable: 78,
   memberIdRequired: 79,
   fencedInstance: 82,
+  unknownTopicId: 100,
+  inconsistentTopicId: 103,
 } as const
 
 /** All of the broker's codes in an error of the client, which nests them. */
@@ -42,6 +52,11 @@ export function codesIn(error: unknown, depth = 6): ReadonlySet<number> {
   const inner = [read(error, 'cause'), ...(readList(error, 'errors', 100) ?? [])]
   for (const one of inner) for (const each of codesIn(one, depth - 1)) found.add(each)
   return found
+}
+
+/** A code of the broker's, for people. */
+export function nameOf({ protocolErrorsCodesById }: KafkaModule, code: number): string {
+  return `${protocolErrorsCodesById[code] ?? 'an error that this client does not know'} (${code})`
 }
 
 /** What the broker said, which the client puts deep into an error that names the call alone. */

@@ -1,17 +1,20 @@
 import { pause } from '../../model/clock.ts'
+import { readBatches, type Unreadable } from './batches.ts'
 import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts'
-import { codes } from './fault.ts'
+import { codes, nameOf } from './fault.ts'
+import { type FetchedPartition, fetchOf } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
 import { offsetsAt } from './offsets.ts'
 import type { KafkaNames } from './options.ts'
-import type { FetchResponse, FetchResponsePartition } from './record-shapes.ts'
 import { readRecords } from './records.ts'
+import { type StuckLanes, stuckLanes } from './stuck-lanes.ts'
 
 /** Keeps something to hand out in the buffer of each lane; one request at a time for each broker. */
 export interface Fetcher {
   /** A lane has come, goes on, or has room again. */
   look(): void
-  problem(): string | undefined
+  /** What keeps it from reading, a sentence each. */
+  problems(): readonly string[]
 }
 
 export interface FetcherParts {
@@ -25,6 +28,11 @@ export interface FetcherParts {
   readonly onRecords: () => void
 }
 
+interface Fetching extends FetcherParts {
+  readonly stuck: StuckLanes
+  readonly fetch: ReturnType<typeof fetchOf>
+}
+
 /** How long a broker waits for news; a lane that comes meanwhile waits as long at most. */
 const WAIT_MS = 500
 const REQUEST_BYTES = 16 * 1024 * 1024
@@ -35,7 +43,10 @@ const BACKOFF_MAX_MS = 2_000
 const READ_COMMITTED = 1
 
 export function startFetcher(parts: FetcherParts): Fetcher {
-  const { cluster, closing, hungry } = parts
+  const { cluster, closing } = parts
+  const stuck = stuckLanes(cluster, parts.place, closing, () => look())
+  const fetching: Fetching = { ...parts, stuck, fetch: fetchOf(cluster.module) }
+  const hungry = (): readonly Lane[] => parts.hungry().filter((lane) => !stuck.isResting(lane))
   const busy = new Set<number>()
   let topic: Topic | undefined
   let isLooking = false
@@ -56,7 +67,7 @@ export function startFetcher(parts: FetcherParts): Fetcher {
   const fetch = async (leader: number, from: Topic, lanes: readonly Lane[]): Promise<void> => {
     busy.add(leader)
     try {
-      const isFresh = await fetchOnce(parts, leader, from, lanes)
+      const isFresh = await fetchOnce(fetching, leader, from, lanes)
       if (!isFresh) await suffer(new Error('its partitions have other leaders now'))
       else {
         problem = undefined
@@ -95,17 +106,20 @@ export function startFetcher(parts: FetcherParts): Fetcher {
       if (isAsked || topic === undefined) look()
     })
   }
-  return { look, problem: () => problem }
+  return {
+    look,
+    problems: () => [...(problem === undefined ? [] : [problem]), ...stuck.problems()],
+  }
 }
 
 /** False when the topic must be looked at anew. */
 async function fetchOnce(
-  parts: FetcherParts,
+  fetching: Fetching,
   leader: number,
   topic: Topic,
   lanes: readonly Lane[],
 ): Promise<boolean> {
-  const { cluster, client, closing, onRecords } = parts
+  const { cluster, client, closing, stuck, onRecords } = fetching
   const broker = topic.brokers.get(leader)
   if (broker === undefined) return false
   const asked = lanes.map((lane) => ({
@@ -117,36 +131,54 @@ async function fetchOnce(
   }))
   const topics = [{ topicId: topic.id, partitions: asked }]
   const limits = [WAIT_MS, 1, REQUEST_BYTES, READ_COMMITTED, 0, -1] as const
-  const { api } = cluster.module.fetchV13
   const call = { cluster, client, broker, what: 'a fetch', signal: closing }
-  const { responses } = await ask(call, api, ...limits, topics, [], '').catch(responseOf)
+  const answer = await ask(call, fetching.fetch, ...limits, topics, [], '')
+  if (answer.errorCode !== 0) throw new cluster.module.ProtocolError(answer.errorCode)
   let isFresh = true
-  for (const came of responses.flatMap(({ partitions }) => partitions)) {
+  for (const came of answer.partitions) {
     const lane = lanes.find(({ partition }) => partition === came.partitionIndex)
     if (lane === undefined || lane.isEnding) continue
-    if (came.errorCode === 0) accept(lane, topic, came)
-    else if (came.errorCode === codes.offsetOutOfRange) await reset(parts, topic, lane)
-    else isFresh = false
+    if (came.errorCode === 0) accept(fetching, lane, topic, came)
+    else if (came.errorCode === codes.offsetOutOfRange) await reset(fetching, topic, lane)
+    else if (MOVED.includes(came.errorCode)) isFresh = false
+    else stuck.add(lane, refusedBy(cluster, lane, came.errorCode))
   }
   onRecords()
   return isFresh
 }
 
-function accept(lane: Lane, { id }: Topic, came: FetchResponsePartition): void {
-  const { deliveries, next } = readRecords(lane, id, came)
-  lane.buffer.push(deliveries)
-  lane.fetchFrom = next
+/** Another broker leads it now, or will soon. */
+const MOVED: readonly number[] = [
+  codes.unknownTopic,
+  codes.leaderNotAvailable,
+  codes.notLeader,
+  codes.requestTimedOut,
+  codes.replicaNotAvailable,
+  codes.networkException,
+  codes.storageError,
+  codes.fencedLeaderEpoch,
+  codes.unknownLeaderEpoch,
+  codes.offsetNotAvailable,
+  codes.unknownTopicId,
+  codes.inconsistentTopicId,
+]
+
+function refusedBy({ module }: Cluster, lane: Lane, code: number): Unreadable {
+  return { offset: lane.fetchFrom, next: undefined, why: `its broker says ${nameOf(module, code)}` }
 }
 
-/** The client throws the answer away when one partition has an error, and keeps it in the error. */
-function responseOf(error: unknown): FetchResponse {
-  if (typeof error === 'object' && error !== null && 'response' in error) {
-    const { response } = error
-    if (typeof response === 'object' && response !== null && 'responses' in response) {
-      return response as FetchResponse
-    }
-  }
-  throw error
+function accept(
+  { cluster, stuck }: Fetching,
+  lane: Lane,
+  { id }: Topic,
+  { records, abortedTransactions }: FetchedPartition,
+): void {
+  const { batches, unreadable } = readBatches(cluster.module, records)
+  const { deliveries, next } = readRecords(lane, id, { records: batches, abortedTransactions })
+  lane.buffer.push(deliveries)
+  lane.fetchFrom = next
+  if (unreadable !== undefined) stuck.add(lane, unreadable)
+  else if (batches.length > 0) stuck.clear(lane)
 }
 
 /** What the position points at is gone (retention), or was never there (a topic made anew). */

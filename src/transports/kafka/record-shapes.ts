@@ -1,6 +1,4 @@
-import type { fetchV13 } from '@platformatic/kafka'
+import type { readRecordsBatch } from '@platformatic/kafka'
 
-export type FetchResponse = Awaited<ReturnType<(typeof fetchV13.api)['async']>>
-export type FetchResponsePartition = FetchResponse['responses'][number]['partitions'][number]
-export type RecordsBatch = NonNullable<FetchResponsePartition['records']>[number]
+export type RecordsBatch = ReturnType<typeof readRecordsBatch>
 export type KafkaRecord = RecordsBatch['records'][number]

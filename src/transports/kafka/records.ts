@@ -2,8 +2,9 @@ import type { Delivery } from '../../model/delivery.ts'
 import { freshHistory } from '../../model/history.ts'
 import { isId } from '../../model/ids.ts'
 import { fromWire } from '../../transport/wire.ts'
+import type { AbortedTransaction } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
-import type { FetchResponsePartition, KafkaRecord, RecordsBatch } from './record-shapes.ts'
+import type { KafkaRecord, RecordsBatch } from './record-shapes.ts'
 
 /** CloudEvents attributes on Kafka (its protocol binding 1.0). */
 export const PREFIX = 'ce_'
@@ -18,6 +19,11 @@ export interface Read {
   readonly next: bigint
 }
 
+export interface Batched {
+  readonly records: readonly RecordsBatch[]
+  readonly abortedTransactions: readonly AbortedTransaction[] | null
+}
+
 /**
  * Leaves out what Kafka keeps for itself (markers), what was taken back by its sender (aborted transactions) and what a
  * compressed batch holds from before the asked offset.
@@ -25,7 +31,7 @@ export interface Read {
 export function readRecords(
   lane: Lane,
   topicId: string,
-  { records, abortedTransactions }: FetchResponsePartition,
+  { records, abortedTransactions }: Batched,
 ): Read {
   const deliveries: Delivery[] = []
   const toAbort = (abortedTransactions ?? []).toSorted((a, b) =>
@@ -33,7 +39,7 @@ export function readRecords(
   )
   const aborting = new Set<bigint>()
   let next = lane.fetchFrom
-  for (const batch of records ?? []) {
+  for (const batch of records) {
     const last = batch.firstOffset + BigInt(batch.lastOffsetDelta)
     while (toAbort[0] !== undefined && toAbort[0].firstOffset <= last) {
       aborting.add(toAbort.shift()?.producerId ?? -1n)

@@ -57,7 +57,10 @@ export async function kafkaSubscription(
       bell.ring()
     },
     resize: () => {},
-    problems: () => [member.problem(), fetcher.problem()].filter((one) => one !== undefined),
+    problems: () => {
+      const joining = member.problem()
+      return [...(joining === undefined ? [] : [joining]), ...fetcher.problems()]
+    },
     close: async () => {
       if (closed.aborted) return
       onClose()
