@@ -72,8 +72,15 @@ const ROWS: readonly Row[] = [
     ({ traits }) => (traits.remembersIds ? 'stored once' : 'a second message (use the inbox)'),
   ],
   ['capacity', ({ traits }) => traits.capacity],
+  ['the largest payload without a claim check', ({ traits }) => sizeOf(traits.limits.bodyBytes)],
   ['a confirmed message is kept by', ({ traits }) => KEEPERS[traits.durability]],
 ]
+
+/** Rounded down. */
+function sizeOf(bytes: number): string {
+  const kib = Math.floor(bytes / 1_024)
+  return kib >= 1_024 && kib % 1_024 === 0 ? `${kib / 1_024} MiB` : `${kib} KiB`
+}
 
 const ORDERS = { none: 'none', perKey: 'per key', perQueue: 'per queue' } as const
 

@@ -49,7 +49,8 @@ Which backend for what, and what happens on each when it broke: [backends](guide
 
 const WORDS = `From what the backends of the run said of themselves. *Native*: by itself. *Layered*: a layer over it, nothing to configure.
 *Needs store*: start-up asks for a [store](guide/stores.md). *Refused*: an error that names the option, the reason and what to do
-instead. The last row is about the servers of the run, as they were configured.`
+instead. The last two rows are about the servers of the run, as they were configured. Larger payloads go to a blob store by the
+[claim check](guide/payloads.md#large-payloads), on each of them; the column *memory + claim check* below is the kit with it.`
 
 const COUNTS = `Kept of asked. \`–\`: the backend does not make these promises. Columns with \`+\` or *with* are stackings of layers that start-up
 chooses; for all others the kit ran on the bare transport.`

@@ -52,6 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages that a folder may name; all others need none. The clients of databases are optional peers. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  blobs: ['@aws-sdk/client-s3'],
   codec: ['@standard-schema/spec'],
   runtime: ['@standard-schema/spec'],
   sql: ['pg', 'postgres', 'better-sqlite3'],
@@ -151,7 +152,9 @@ test('Optional clients are loaded only when they are used.', () => {
   const broken = sources.flatMap((file) =>
     importsOf(read(file))
       .filter(({ specifier, typeOnly, dynamic }) => {
-        const clients = [...(PACKAGES.sql ?? []), '@aws-sdk/client-sqs', '@redis/client', 'amqplib']
+        const clients = Object.values(PACKAGES)
+          .flat()
+          .filter((name) => name !== '@standard-schema/spec')
         return clients.includes(specifier) && !typeOnly && !dynamic
       })
       .map(({ specifier }) => `${file} -> ${specifier}`),

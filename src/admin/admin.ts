@@ -36,6 +36,15 @@ export interface BackendView {
     readonly from: 'backend' | 'layer' | 'store' | 'nobody'
     readonly how: string
   }[]
+  /** Where payloads above `aboveBytes` lie, and for how long; undefined when the app has no claim check. */
+  readonly claimCheck:
+    | {
+        readonly blobs: string
+        readonly aboveBytes: number
+        readonly maxBytes: number
+        readonly keepMs: number
+      }
+    | undefined
   /** What is wrong and no call would tell, a sentence each. */
   readonly problems: readonly string[]
 }

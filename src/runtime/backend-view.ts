@@ -4,7 +4,7 @@ import type { Parts } from './parts.ts'
 
 /** For `millrace doctor`, and whoever wants to know what an app rests on. */
 export function backendView<Tx>(parts: Parts<Tx>): BackendView {
-  const { transport, store, abilities } = parts
+  const { transport, store, claimCheck, abilities } = parts
   return {
     name: transport.name,
     store: store?.name,
@@ -14,6 +14,12 @@ export function backendView<Tx>(parts: Parts<Tx>): BackendView {
         ? { need, from: 'nobody', how: 'the app has no store; who asks for it is refused' }
         : { need, from, how },
     ),
+    claimCheck: claimCheck && {
+      blobs: claimCheck.blobs.name,
+      aboveBytes: claimCheck.aboveBytes,
+      maxBytes: claimCheck.blobs.maxBytes,
+      keepMs: claimCheck.keepMs,
+    },
     problems: [...problemsOf(parts)],
   }
 }

@@ -6,6 +6,9 @@ export function problemsOf<Tx>({
   transport,
   inbox,
   outbox,
+  blobs,
 }: Parts<Tx>): ReadonlySet<string> {
-  return new Set([store, transport, inbox, outbox].flatMap((part) => part?.problems?.() ?? []))
+  return new Set(
+    [store, transport, inbox, outbox, blobs].flatMap((part) => part?.problems?.() ?? []),
+  )
 }

@@ -1,14 +1,18 @@
 import type { Inbox } from '../inbox/inbox.ts'
 import { type Ability, abilitiesOf } from '../layers/abilities.ts'
 import { type BlobSweep, blobSweep } from '../layers/blob-sweep.ts'
-import { claimCheck } from '../layers/claim-check.ts'
+import { claimCheck as claimCheckOn } from '../layers/claim-check.ts'
 import { choiceNeeds, layered, storeNeeds } from '../layers/layered.ts'
 import { classifyError } from '../model/classify-error.ts'
+import { messageOfError } from '../model/describe-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
+import type { Logger } from '../model/logger.ts'
+import { read } from '../model/probe.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import { pgRefusal } from '../sql/pg-refusal.ts'
 import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
+import type { ResolvedClaimCheck } from './claim-check-choice.ts'
 import type { MillraceOptions } from './create.ts'
 import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
@@ -22,6 +26,7 @@ export interface Parts<Tx> {
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly outbox: Outbox | undefined
+  readonly claimCheck: ResolvedClaimCheck | undefined
   /** Present with a claim check. */
   readonly blobs: BlobSweep | undefined
 }
@@ -57,7 +62,9 @@ export async function openParts<Tx>(
     const { transport: connector } = options
     const backend = keep(await opening(connector.name, connector.connect(context)))
     refuseWithout(backend, store)
-    const transport = keep(checked(layered(backend, { ...resolved, store }), resolved))
+    const below = layered(backend, { ...resolved, store })
+    const claimCheck = resolved.claimCheck && limited(resolved.claimCheck, below)
+    const transport = keep(checked(below, claimCheck, resolved))
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
     await opening(connector.name, ensured)
     const needed = { ...context, neededTtlMs: neededInboxTtlMs(resolved) }
@@ -65,9 +72,10 @@ export async function openParts<Tx>(
       options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
     const outbox =
       options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
-    const blobs =
-      resolved.claimCheck && blobSweep({ ...resolved.claimCheck, clock: resolved.clock })
-    return { store, transport, inbox, outbox, blobs, abilities: abilitiesOf(backend) }
+    const blobs = claimCheck && blobSweep({ ...claimCheck, clock: resolved.clock })
+    if (blobs !== undefined) await reached(blobs, resolved.logger)
+    const abilities = abilitiesOf(backend)
+    return { store, transport, inbox, outbox, claimCheck, blobs, abilities }
   } catch (error) {
     for (const part of opened.reverse()) await part.close().catch(() => undefined)
     throw error
@@ -76,12 +84,28 @@ export async function openParts<Tx>(
   }
 }
 
+/** What the transport does not take goes to the blobs, too. */
+function limited(choice: ResolvedClaimCheck, { traits }: Transport): ResolvedClaimCheck {
+  return { ...choice, aboveBytes: Math.min(choice.aboveBytes, traits.limits.bodyBytes) }
+}
+
 /** Outermost: what the layers copy, keep aside or bury is the reference. */
 function checked(
   transport: Transport,
-  { claimCheck: choice, ...given }: ResolvedOptions,
+  choice: ResolvedClaimCheck | undefined,
+  { clock, random }: ResolvedOptions,
 ): Transport {
-  return choice === undefined ? transport : claimCheck(transport, { ...given, ...choice })
+  return choice === undefined ? transport : claimCheckOn(transport, { clock, random, ...choice })
+}
+
+/** A blob store that is only away stops no app: small payloads do without it. */
+async function reached(blobs: BlobSweep, logger: Logger): Promise<void> {
+  try {
+    await opening(blobs.name, blobs.reach())
+  } catch (cause) {
+    if (read(cause, 'retryable') !== true) throw cause
+    logger.warn(`${messageOfError(cause)}; going on without it`, { cause })
+  }
 }
 
 /** What is missing is said before the first message is sent, not when the first one dies; all of it at once. */

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { hasCode } from 'millrace'
-import { type BlobStore, fileBlobs, memoryBlobs } from 'millrace/blobs'
+import { fileBlobs, memoryBlobs } from 'millrace/blobs'
+import { blobPromises } from './promises.ts'
 
 const { signal } = new AbortController()
 
@@ -14,38 +15,10 @@ async function temporaryFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-const stores: readonly (readonly [string, (t: TestContext) => Promise<BlobStore>])[] = [
-  ['memoryBlobs', async () => memoryBlobs()],
-  ['fileBlobs', async (t) => fileBlobs({ folder: join(await temporaryFolder(t), 'not', 'there') })],
-]
-
-for (const [name, open] of stores) {
-  test(`${name}: what was put is there until it is removed`, async (t) => {
-    const blobs = await open(t)
-    assert.equal(await blobs.get('0001-a', signal), undefined)
-    assert.deepEqual(await blobs.list({ before: 'z', max: 10 }, signal), [])
-    await blobs.put('0001-a', Uint8Array.of(1, 2), signal)
-    assert.deepEqual([...((await blobs.get('0001-a', signal)) ?? [])], [1, 2])
-    await blobs.remove(['0001-a', '0002-never'], signal)
-    assert.equal(await blobs.get('0001-a', signal), undefined)
-  })
-
-  test(`${name}: the first names before a name are listed in order, across the folders`, async (t) => {
-    const blobs = await open(t)
-    for (const one of ['00022-d', '00011-b', '00030-e', '00011-a', '00020-c']) {
-      await blobs.put(one, new Uint8Array(1), signal)
-    }
-    assert.deepEqual(await blobs.list({ before: '00022-d', max: 10 }, signal), [
-      '00011-a',
-      '00011-b',
-      '00020-c',
-    ])
-    assert.deepEqual(await blobs.list({ before: '00022-d', max: 2 }, signal), [
-      '00011-a',
-      '00011-b',
-    ])
-  })
-}
+blobPromises('memoryBlobs', async () => memoryBlobs())
+blobPromises('fileBlobs', async (t) =>
+  fileBlobs({ folder: join(await temporaryFolder(t), 'not', 'there') }),
+)
 
 test('fileBlobs: nothing half written stays, and what a crash left is listed and removed', async (t) => {
   const folder = await temporaryFolder(t)

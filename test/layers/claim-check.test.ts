@@ -5,6 +5,7 @@ import { memoryStore } from 'millrace/store'
 import { claimCheck } from '../../src/layers/claim-check.ts'
 import { layered } from '../../src/layers/layered.ts'
 import { silentLogger } from '../../src/model/logger.ts'
+import { recordResult } from '../conformance-results.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { memoryHarness } from '../transports/memory-harness.ts'
 import { bareHarness } from './bare-harness.ts'
@@ -28,7 +29,7 @@ const onMemory = {
     ),
 }
 after(() => onMemory.dispose())
-await conformance({ test, harness: onMemory })
+await conformance({ test, harness: onMemory, onResult: recordResult })
 
 const connector = memoryStore()
 const others = memoryBlobs({ maxBytes: MAX_BYTES })

@@ -30,6 +30,10 @@ function watchedBlobs() {
       reached()
       return kept.get(...given)
     },
+    list: async (...given) => {
+      reached()
+      return kept.list(...given)
+    },
   }
   const names = (): Promise<readonly string[]> => kept.list({ before: 'z', max: 1_000 }, signal)
   return { blobs, seen, names, empty: async () => kept.remove(await names(), signal) }
@@ -202,6 +206,83 @@ test('A blob store that never answers holds nobody for ever', async () => {
   assert.match((await on.app.health()).reasons.join(), /no answer within 30000 ms/)
   await on.clock.advance(35_000)
   assert.deepEqual(got, [small])
+  await closeNow(on.app, on.clock)
+})
+
+test('Blobs that are away at start: the app goes on without them, and says so until a sweep gets through', async () => {
+  const { blobs, seen } = watchedBlobs()
+  seen.away = true
+  const on = await stage({ app: { claimCheck: { blobs } } })
+  assert.match(
+    on.lines.map(({ level, message }) => `${level}: ${message}`).join(),
+    /warn: memory blobs cannot be opened \(.*the disk is gone\).*; going on without it/,
+  )
+  const got: unknown[] = []
+  on.app.work(on.queue, ({ payload }) => void got.push(payload))
+  await on.app.start()
+  await on.app.send(on.queue, small)
+  await on.clock.advance(1_000)
+  assert.deepEqual(got, [small])
+  const problem = 'the blob store memory blobs fails (the disk is gone)'
+  assert.deepEqual((await on.app.health()).reasons, [problem])
+  assert.deepEqual(on.app.admin.backend().problems, [problem])
+  seen.away = false
+  await on.clock.advance(120_000)
+  assert.deepEqual((await on.app.health()).reasons, [])
+  seen.away = true
+  await on.clock.advance(120_000)
+  assert.deepEqual((await on.app.health()).reasons, [problem])
+  await closeNow(on.app, on.clock)
+})
+
+test('Blobs that will not let us in are refused when the app is made', async () => {
+  const denied = Object.assign(new Error('Access Denied'), {
+    name: 'AccessDenied',
+    $metadata: { httpStatusCode: 403 },
+  })
+  const blobs = { ...memoryBlobs(), list: () => Promise.reject(denied) }
+  await assert.rejects(stage({ app: { claimCheck: { blobs } } }), (error) => {
+    assert.ok(hasCode(error, 'MILLRACE_UNAVAILABLE'))
+    assert.match(String(error), /memory blobs cannot be opened \(AccessDenied: Access Denied\)/)
+    return true
+  })
+})
+
+test('A blob store that hangs stops neither the start nor the sweeps for ever', async () => {
+  const { blobs } = watchedBlobs()
+  const listed: AbortSignal[] = []
+  const hanging: BlobStore = {
+    ...blobs,
+    list: (_, ends) => {
+      listed.push(ends)
+      return new Promise(() => undefined)
+    },
+  }
+  const on = await stage()
+  const opening = on.open({ claimCheck: { blobs: hanging } })
+  await on.clock.advance(5_000)
+  const app = await opening
+  await app.start()
+  await on.clock.advance(400_000)
+  assert.ok(listed.length > 2, 'swept again')
+  assert.ok(listed.slice(0, 2).every(({ aborted }) => aborted))
+  assert.match((await app.health()).reasons.join(), /no answer within 60000 ms/)
+  await closeNow(app, on.clock)
+  await closeNow(on.app, on.clock)
+})
+
+test('The view of the backend names the claim check, with the limit of the transport', async () => {
+  const { blobs } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs, aboveBytes: 1e12, keepMs: 40 * DAY_MS } } })
+  assert.deepEqual(on.app.admin.backend().claimCheck, {
+    blobs: 'memory blobs',
+    aboveBytes: 16_777_216,
+    maxBytes: 67_108_864,
+    keepMs: 40 * DAY_MS,
+  })
+  const without = await stage()
+  assert.equal(without.app.admin.backend().claimCheck, undefined)
+  await closeNow(without.app, without.clock)
   await closeNow(on.app, on.clock)
 })
 

@@ -3,13 +3,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { CreateBucketCommand } from '@aws-sdk/client-s3'
 import { createMillrace, defineQueue, hasCode, PermanentError, silentLogger } from 'millrace'
-import { type BlobStore, fileBlobs } from 'millrace/blobs'
+import { type BlobStore, fileBlobs, s3Blobs } from 'millrace/blobs'
+import { memory } from 'millrace/memory'
 import { postgres } from 'millrace/postgres'
 import { sqlite } from 'millrace/sqlite'
 import { sqs } from 'millrace/sqs'
 import { memoryStore } from 'millrace/store'
 import { z } from 'zod'
+import { s3Client, s3Servers } from '../blobs/s3-servers.ts'
+import { tcpProxy } from '../faults/tcp-proxy.ts'
 import { dropSchema, freshSchema, nodePool, postgresServers } from './postgres-servers.ts'
 import { databaseFile } from './sqlite-harness.ts'
 import { account, freshName } from './sqs-harness.ts'
@@ -56,6 +60,57 @@ for (const server of sqsServers()) {
       assert.deepEqual(got, [LARGE.length])
     })
   }
+}
+
+for (const { name, url } of s3Servers()) {
+  test(`S3, ${name}: a body waits for its store without blame, and one that is gone makes a dead letter`, async (t) => {
+    const bucket = `millrace-${freshName()}`
+    const direct = s3Client(url)
+    const proxy = await tcpProxy(Number(new URL(url).port))
+    const client = s3Client(`http://127.0.0.1:${proxy.port}`)
+    await direct.send(new CreateBucketCommand({ Bucket: bucket }))
+    const queue = defineQueue({ name: 'large', owner: 'team', payload, retry: { attempts: 1 } })
+    const options = {
+      transport: memory(),
+      queues: [queue],
+      logger: silentLogger,
+      claimCheck: { blobs: s3Blobs({ bucket, client }) },
+    }
+    const absent = { blobs: s3Blobs({ bucket: `${bucket}-not`, client }) }
+    await assert.rejects(createMillrace({ ...options, claimCheck: absent }), /NoSuchBucket/)
+    const app = await createMillrace(options)
+    t.after(async () => {
+      await app.close({ timeoutMs: 5_000 })
+      await proxy.close()
+      for (const one of [client, direct]) one.destroy()
+    })
+    const attempts: number[] = []
+    app.work(queue, (message) => {
+      assert.equal(message.payload.text, LARGE)
+      attempts.push(message.attempt)
+    })
+    await app.send(queue, { text: LARGE })
+    proxy.refuse()
+    proxy.cut()
+    await assert.rejects(app.send(queue, { text: LARGE }), (error) =>
+      hasCode(error, 'MILLRACE_UNAVAILABLE'),
+    )
+    await app.start()
+    await until('health says so', async () =>
+      (await app.health()).reasons.some((reason) => reason.includes('could not be fetched')),
+    )
+    await proxy.heal()
+    await until('the message', () => attempts.length === 1)
+    assert.deepEqual(attempts, [1])
+    await app.admin.pause(queue)
+    await app.send(queue, { text: LARGE })
+    const blobs = s3Blobs({ bucket, client: direct })
+    await blobs.remove(await blobs.list({ before: 'z', max: 10 }, signal), signal)
+    await app.admin.resume(queue)
+    const letters = async () => (await app.admin.deadLetters.list(queue)).items
+    await until('the dead letter', async () => (await letters()).length === 1)
+    assert.match((await letters())[0]?.reason ?? '', /there is no blob .* in s3:/)
+  })
 }
 
 const [server] = postgresServers()

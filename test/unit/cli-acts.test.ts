@@ -262,3 +262,30 @@ test('doctor says what the backend does by itself, and that nothing is wrong', a
     ['delays', 'attempts', 'deadLetters', 'keys', 'pauses'],
   )
 })
+
+test('doctor names the claim check, and ends with 1 when its store fails', async (t) => {
+  const made = await project(t)
+  const doctor = async (more: string) => {
+    const folder = JSON.stringify(join(made.folder, 'blobs'))
+    const config = ordersConfig(made.folder)
+      .replace(
+        'queues:',
+        `claimCheck: { blobs: { ...fileBlobs({ folder: ${folder} }), ${more} } }, queues:`,
+      )
+      .replace('import { sqlite }', "import { fileBlobs } from 'millrace/blobs'\nimport { sqlite }")
+    await made.write(`millrace.config${more.length}.ts`, config)
+    const chosen = ['--config', `millrace.config${more.length}.ts`]
+    await made.run('migrate', ...chosen)
+    return made.run('doctor', ...chosen)
+  }
+  const sound = await doctor('')
+  assert.equal(sound.code, 0, sound.stderr)
+  assert.match(
+    sound.stdout,
+    /^claim check: payloads above 65536 bytes, up to 67108864, lie in files in .*blobs$/m,
+  )
+  assert.match(sound.stdout, /^they are kept for 30 days after their message became ready$/m)
+  const away = await doctor("list: () => Promise.reject(new Error('gone fishing'))")
+  assert.equal(away.code, 1)
+  assert.match(away.stdout, /^wrong: the blob store files in .*blobs fails \(gone fishing\)$/m)
+})

@@ -39,7 +39,20 @@ function lines(view: BackendView, reasons: readonly string[]): readonly string[]
       HEAD,
       view.abilities.map(({ need, from, how }) => [need, from, how]),
     ),
+    ...claimCheckLines(view),
     '',
     ...(reasons.length === 0 ? ['nothing is wrong'] : reasons.map((reason) => `wrong: ${reason}`)),
+  ]
+}
+
+const DAY_MS = 86_400_000
+
+function claimCheckLines({ claimCheck }: BackendView): readonly string[] {
+  if (claimCheck === undefined) return []
+  const { blobs, aboveBytes, maxBytes, keepMs } = claimCheck
+  return [
+    '',
+    `claim check: payloads above ${aboveBytes} bytes, up to ${maxBytes}, lie in ${blobs}`,
+    `they are kept for ${Number((keepMs / DAY_MS).toFixed(1))} days after their message became ready`,
   ]
 }
