@@ -27,7 +27,7 @@ export type Answer =
 /** Runs the task in a child process; rejects with the reason that the child gave. */
 export async function runInChild(task: Task, timeoutMs: number): Promise<Figures> {
   const child = fork(import.meta.filename, [JSON.stringify(task)], {
-    execArgv: ['--conditions=millrace-source', ...process.execArgv.filter(isProfile)],
+    execArgv: ['--conditions=millrace-source', QUIET, ...process.execArgv.filter(isProfile)],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const answered = Promise.withResolvers<Answer>()
@@ -45,6 +45,9 @@ export async function runInChild(task: Task, timeoutMs: number): Promise<Figures
   if (!answer.ok) throw new Error(answer.why)
   return answer.figures
 }
+
+/** Of kafkajs, at every wait. */
+const QUIET = '--disable-warning=TimeoutNegativeWarning'
 
 /** So that `node --cpu-prof bench/main.ts …` profiles the contenders. */
 function isProfile(argument: string): boolean {

@@ -10,7 +10,7 @@ export interface Parcel {
 export interface Place {
   /** SQLite file. */
   readonly file: string
-  /** Postgres database, Redis or NATS server; empty where the contender needs none. */
+  /** Postgres database, server or `host:port` of the broker; empty where the contender needs none. */
   readonly url: string
 }
 
@@ -34,7 +34,9 @@ export interface ContenderModule {
   open(place: Place, variant: string): Promise<Opened>
 }
 
-export type Backend = 'memory' | 'sqlite' | 'postgres' | 'redis' | 'nats'
+export const BROKERS = ['redis', 'nats', 'rabbitmq', 'kafka', 'sqs'] as const
+export const BACKENDS = ['memory', 'sqlite', 'postgres', ...BROKERS] as const
+export type Backend = (typeof BACKENDS)[number]
 
 /** A queue, with the settings it runs with. */
 export interface Contender {
@@ -42,6 +44,10 @@ export interface Contender {
   readonly label: string
   readonly backend: Backend
   readonly ours: boolean
+  /** The client of the broker alone: what our figures are measured against first. */
+  readonly raw?: boolean
+  /** When Redis writes to its disk. */
+  readonly fsync?: 'everysec'
   /** Relative to this folder. */
   readonly module: string
   /** Handed to the module. */

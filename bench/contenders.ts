@@ -4,18 +4,26 @@ const DRAINS = ['drain', 'drain-effect']
 const SQLITE_FULL = 'WAL, synchronous=FULL: survives a power cut'
 const SQLITE_NORMAL = 'WAL, synchronous=NORMAL: survives a crash of the process, not a power cut'
 const REDIS = 'Redis 7.0, appendonly, appendfsync=always: survives a power cut'
+const REDIS_EVERYSEC =
+  'Redis 7.0, appendonly, appendfsync=everysec: survives a crash of the process, not a power cut'
 const NATS = 'NATS 2.15, file storage, sync_interval=always: survives a power cut'
+const RABBITMQ =
+  'RabbitMQ 3.10, a quorum queue on one node, confirms after its disk: survives a power cut'
+const KAFKA =
+  'Kafka 4.4, one node, acks of all, idempotent: survives a crash of the process, not a power cut'
+const SQS =
+  'ElasticMQ 1.7 in the place of SQS, in memory: survives a crash of the client, not a power cut'
 const POSTGRES = 'fsync=on, synchronous_commit=on: survives a power cut'
 
 function ours(
   backend: Backend,
   durability: string,
   concurrency: number,
-  more: { synchronous?: 'normal'; only?: readonly string[] } = {},
+  more: { synchronous?: 'normal'; fsync?: 'everysec'; only?: readonly string[] } = {},
 ): Contender {
-  const { synchronous, only } = more
+  const { synchronous, fsync, only } = more
   return {
-    id: ['millrace', backend, concurrency, synchronous].filter(Boolean).join('-'),
+    id: ['millrace', backend, concurrency, synchronous, fsync].filter(Boolean).join('-'),
     label: `Millrace, concurrency ${concurrency}`,
     backend,
     ours: true,
@@ -23,8 +31,20 @@ function ours(
     variant: [backend, concurrency, synchronous ?? 'full'].join(' '),
     durability,
     settings: `concurrency ${concurrency}, capacity unbounded, payload checked by zod`,
+    ...(fsync ? { fsync } : {}),
     ...(only ? { only } : {}),
   }
+}
+
+/** On both settings of the disk. */
+function onRedis(
+  peer: Omit<Contender, 'backend' | 'ours' | 'variant' | 'durability'>,
+): Contender[] {
+  const same = { ...peer, backend: 'redis', ours: false, variant: '' } as const
+  return [
+    { ...same, durability: REDIS },
+    { ...same, id: `${peer.id}-everysec`, durability: REDIS_EVERYSEC, fsync: 'everysec' },
+  ]
 }
 
 const PLAINJOB = {
@@ -74,26 +94,97 @@ export const CONTENDERS: readonly Contender[] = [
   },
   ours('redis', REDIS, 64),
   ours('redis', REDIS, 256, { only: DRAINS }),
-  {
+  ours('redis', REDIS_EVERYSEC, 64, { fsync: 'everysec' }),
+  ours('redis', REDIS_EVERYSEC, 256, { fsync: 'everysec', only: DRAINS }),
+  ...onRedis({
     id: 'bullmq',
     label: 'BullMQ',
-    backend: 'redis',
-    ours: false,
     module: 'peers/bullmq.ts',
-    variant: '',
-    durability: REDIS,
     settings: 'ioredis, concurrency 256, removeOnComplete, addBulk',
-  },
+  }),
+  ...onRedis({
+    id: 'bee-queue',
+    label: 'bee-queue',
+    module: 'peers/bee-queue.ts',
+    settings: 'concurrency 256, removeOnSuccess, no events, saveAll',
+  }),
+  ...onRedis({
+    id: 'redis-streams',
+    label: 'Redis Streams, the client alone',
+    raw: true,
+    module: 'peers/redis-streams.ts',
+    settings: 'XADD, XREADGROUP of 256, XACK and XDEL of 256 while the next ones are read',
+  }),
   ours('nats', NATS, 64),
   ours('nats', NATS, 256, { only: DRAINS }),
   {
     id: 'jetstream',
     label: 'JetStream, the client alone',
+    raw: true,
     backend: 'nats',
     ours: false,
     module: 'peers/jetstream.ts',
     variant: '',
     durability: NATS,
     settings: 'publish with msgID, consume with max_messages 256, every ack confirmed (ackAck)',
+  },
+  ours('rabbitmq', RABBITMQ, 64),
+  ours('rabbitmq', RABBITMQ, 256, { only: DRAINS }),
+  {
+    id: 'amqplib',
+    label: 'amqplib, the client alone',
+    backend: 'rabbitmq',
+    ours: false,
+    raw: true,
+    module: 'peers/amqplib.ts',
+    variant: '',
+    durability: RABBITMQ,
+    settings: 'confirmed mandatory publishes, prefetch 256, each message acked by hand',
+  },
+  ours('kafka', KAFKA, 64),
+  ours('kafka', KAFKA, 256, { only: DRAINS }),
+  {
+    id: 'platformatic-kafka',
+    label: '@platformatic/kafka, the client alone',
+    backend: 'kafka',
+    ours: false,
+    raw: true,
+    module: 'peers/platformatic-kafka.ts',
+    variant: '',
+    durability: KAFKA,
+    settings: '12 partitions, positions committed after every 256 messages',
+  },
+  {
+    id: 'kafkajs',
+    label: 'kafkajs',
+    backend: 'kafka',
+    ours: false,
+    module: 'peers/kafkajs.ts',
+    variant: '',
+    durability: KAFKA,
+    settings: '12 partitions, eachMessage, positions committed after each batch',
+  },
+  ours('sqs', SQS, 64),
+  ours('sqs', SQS, 256, { only: DRAINS }),
+  {
+    id: 'sqs-sdk',
+    label: 'AWS SDK, the client alone',
+    backend: 'sqs',
+    ours: false,
+    raw: true,
+    module: 'peers/sqs-sdk.ts',
+    variant: '',
+    durability: SQS,
+    settings: 'SendMessage, or batches of 10 side by side; 8 loops that receive 10 and delete 10',
+  },
+  {
+    id: 'sqs-consumer',
+    label: 'sqs-consumer',
+    backend: 'sqs',
+    ours: false,
+    module: 'peers/sqs-consumer.ts',
+    variant: '',
+    durability: SQS,
+    settings: 'sends as the SDK alone; 8 consumers, batchSize 10, handleMessageBatch',
   },
 ]

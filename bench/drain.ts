@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  BACKENDS,
   type Figures,
   type Opened,
   type Parcel,
@@ -16,7 +17,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 1,
   limitMs: 20_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
+  backends: BACKENDS,
   async ask({ open, messages, limitMs }) {
     const filling = await open()
     // A store that lives in the process keeps what was sent only while it is open.

@@ -1,4 +1,11 @@
-import { type Opened, parcels, type Question, RATE_FIGURES, startMeter } from './contender.ts'
+import {
+  BACKENDS,
+  type Opened,
+  parcels,
+  type Question,
+  RATE_FIGURES,
+  startMeter,
+} from './contender.ts'
 
 export const CHUNK = 1_000
 
@@ -9,7 +16,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 1,
   limitMs: 10_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
+  backends: BACKENDS,
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send({ n: 0, at: 0, note: '' })

@@ -1,4 +1,4 @@
-import { parcel, type Question, RATE_FIGURES, startMeter } from './contender.ts'
+import { BACKENDS, parcel, type Question, RATE_FIGURES, startMeter } from './contender.ts'
 
 const CALLERS = 64
 
@@ -9,7 +9,7 @@ export const question: Question = {
   figures: RATE_FIGURES,
   share: 1,
   limitMs: 2_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
+  backends: BACKENDS,
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     await opened.send(parcel(0))

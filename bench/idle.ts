@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nowMs, parcel, type Question } from './contender.ts'
+import { BACKENDS, nowMs, parcel, type Question } from './contender.ts'
 
 export const question: Question = {
   id: 'idle',
@@ -8,7 +8,7 @@ export const question: Question = {
   figures: [{ name: 'cpuMsPerSecond', unit: 'CPU ms/s', better: 'less' }],
   share: 0,
   limitMs: 4_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
+  backends: BACKENDS,
   async ask({ open, limitMs }) {
     const opened = await open()
     const first = Promise.withResolvers<void>()

@@ -11,7 +11,7 @@ const TRIES = 3
 /** The other queues are installed when they are first needed, never by users. */
 export async function installPeers(): Promise<void> {
   // The one that was added last: without it the folder is of an older version.
-  if (existsSync(join(FOLDER, 'node_modules', 'bullmq'))) return
+  if (existsSync(join(FOLDER, 'node_modules', 'bee-queue'))) return
   for (let tried = 1; tried <= TRIES; tried += 1) {
     if (await succeeds('npm', ARGUMENTS)) return
     if (tried < TRIES) await sleep(tried * 2_000)

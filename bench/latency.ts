@@ -1,4 +1,4 @@
-import { type Figures, nowMs, type Opened, type Question } from './contender.ts'
+import { BACKENDS, type Figures, nowMs, type Opened, type Question } from './contender.ts'
 import { percentile } from './statistics.ts'
 import { sendSteadily } from './steady.ts'
 
@@ -17,7 +17,7 @@ export const question: Question = {
   figures: FIGURES,
   share: 0.015,
   limitMs: 30_000,
-  backends: ['memory', 'sqlite', 'postgres', 'redis', 'nats'],
+  backends: BACKENDS,
   async ask({ open, messages, limitMs }) {
     const opened = await open()
     return await measure(opened, messages, limitMs, (plan) => sendSteadily(opened, plan))
@@ -30,7 +30,7 @@ export const questionAcross: Question = {
   id: 'latency-across',
   title: `Pick-up latency at ${PER_SECOND}/s, from another process`,
   how: `${PER_SECOND} messages a second from another process; from the call of send there to the start of the handler here.`,
-  backends: ['sqlite', 'postgres', 'redis', 'nats'],
+  backends: BACKENDS.filter((backend) => backend !== 'memory'),
   async ask({ open, messages, limitMs, sendElsewhere }) {
     return await measure(await open(), messages, limitMs, sendElsewhere)
   },

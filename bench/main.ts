@@ -2,9 +2,6 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { startNats } from '../scripts/rig/nats-server.ts'
-import { startRedis } from '../scripts/rig/redis-server.ts'
-import { startRig } from '../scripts/rig/rig.ts'
 import { runInChild } from './child.ts'
 import type { Contender, Figures, Question } from './contender.ts'
 import { installPeers } from './install-peers.ts'
@@ -13,6 +10,7 @@ import { page, table } from './page.ts'
 import { type Places, places } from './places.ts'
 import { order, type Plan, readPlan, USAGE } from './plan.ts'
 import { recorded, together } from './recorded.ts'
+import { startServers } from './servers.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const RESULTS = join(import.meta.dirname, 'results')
@@ -20,34 +18,26 @@ const MIN_MESSAGES = 10
 /** Filling, starting and closing come on top of what a question may take. */
 const GRACE_MS = 120_000
 
-async function main(plan: Plan): Promise<void> {
-  if (plan.contenders.some(({ ours }) => !ours)) await installPeers()
-  const needsPostgres = plan.contenders.some(({ backend }) => backend === 'postgres')
-  const rig = needsPostgres
-    ? await startRig({ require: 'available', only: ['postgres'] })
-    : undefined
-  const needsRedis = plan.contenders.some(({ backend }) => backend === 'redis')
-  const redis = needsRedis ? await startRedis('redis 7') : undefined
-  const needsNats = plan.contenders.some(({ backend }) => backend === 'nats')
-  const nats = needsNats ? await startNats() : undefined
+async function main(asked: Plan): Promise<void> {
+  if (asked.contenders.some(({ ours }) => !ours)) await installPeers()
+  const { servers, missing, stop } = await startServers(
+    new Set(asked.contenders.map(({ backend }) => backend)),
+  )
+  for (const [backend, why] of missing) console.error(`${backend}: left out, not available: ${why}`)
+  const contenders = asked.contenders.filter(({ backend }) => !missing.has(backend))
+  const plan = { ...asked, contenders }
   try {
-    const url = process.env.MILLRACE_TEST_POSTGRES_URL ?? rig?.env.MILLRACE_TEST_POSTGRES_18_URL
     const before = loadNow()
-    const answers = await askAll(
-      plan,
-      places({ postgres: url, redis: redis?.url, nats: nats?.url }),
-    )
+    const answers = await askAll(plan, places(servers))
     const { rounds, messages } = plan
     const date = new Date().toISOString().slice(0, 10)
     const asking: Asking = { date, rounds, messages, load: [before, loadNow()] }
     const outcomes = answers.map((answer) => ({ ...answer, asking }))
-    const results = { date, machine: await describeMachine(url), outcomes }
+    const results = { date, machine: await describeMachine(servers.postgres), outcomes }
     if (plan.dry) console.log(table(results))
     else write({ ...results, outcomes: together(recorded(lastResults()), outcomes) })
   } finally {
-    await rig?.stop()
-    await redis?.stop()
-    await nats?.stop()
+    await stop()
   }
 }
 
@@ -85,7 +75,7 @@ async function askOne(
 ): Promise<Figures> {
   const messages = Math.max(MIN_MESSAGES, Math.round(plan.messages * question.share))
   const { limitMs } = question
-  return await where.with(contender.backend, (place) =>
+  return await where.with(contender, (place) =>
     runInChild(
       {
         contender: contender.id,

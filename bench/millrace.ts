@@ -13,35 +13,36 @@ const queue = defineQueue({
 /** `variant`: backend, concurrency, and `full` or `normal` for SQLite. */
 export async function open(place: Place, variant: string): Promise<Opened> {
   const [backend, concurrency = '', synchronous] = variant.split(' ')
+  const on = <Tx>(store: Store<Tx>): Promise<Opened> => openOn(store, Number(concurrency))
+  const { file, url } = place
   switch (backend) {
-    case 'memory': {
-      const { memoryStore } = await import('./millrace-memory.ts')
-      return await openOn(memoryStore(), Number(concurrency))
-    }
+    case 'memory':
+      return await on((await import('./millrace-memory.ts')).memoryStore())
     case 'sqlite': {
-      const { sqliteStore } = await import('./millrace-sqlite.ts')
-      const store = sqliteStore(place.file, synchronous === 'normal' ? 'normal' : 'full')
-      return await openOn(store, Number(concurrency))
+      const mode = synchronous === 'normal' ? 'normal' : 'full'
+      return await on((await import('./millrace-sqlite.ts')).sqliteStore(file, mode))
     }
-    case 'postgres': {
-      const { postgresStore } = await import('./millrace-postgres.ts')
-      return await openOn(postgresStore(place.url), Number(concurrency))
-    }
-    case 'redis': {
-      const { redisStore } = await import('./millrace-redis.ts')
-      return await openOn(redisStore(place.url), Number(concurrency))
-    }
-    case 'nats': {
-      const { natsStore } = await import('./millrace-nats.ts')
-      return await openOn(natsStore(place.url), Number(concurrency))
-    }
+    case 'postgres':
+      return await on((await import('./millrace-postgres.ts')).postgresStore(url))
+    case 'redis':
+      return await on((await import('./millrace-redis.ts')).redisStore(url))
+    case 'nats':
+      return await on((await import('./millrace-nats.ts')).natsStore(url, file))
+    case 'rabbitmq':
+      return await on((await import('./millrace-rabbitmq.ts')).rabbitmqStore(url, file))
+    case 'kafka':
+      return await on((await import('./millrace-kafka.ts')).kafkaStore(url, file))
+    case 'sqs':
+      return await on((await import('./millrace-sqs.ts')).sqsStore(url, file))
     default:
-      throw new Error(`expected memory, sqlite, postgres, redis or nats, got "${variant}"`)
+      throw new Error(`there is no backend of ours for "${variant}"`)
   }
 }
 
 async function openOn<Tx>(store: Store<Tx>, concurrency: number): Promise<Opened> {
-  const app = await createMillrace({ transport: store.transport, queues: [queue] })
+  const { transport, keeps } = store
+  const parts = { transport, queues: [queue], ...(keeps === undefined ? {} : { store: keeps }) }
+  const app = await createMillrace(parts)
   const apps: App<Tx>[] = []
   return {
     async send(parcel) {
@@ -56,8 +57,7 @@ async function openOn<Tx>(store: Store<Tx>, concurrency: number): Promise<Opened
     },
     async workWithEffect(run: (parcel: Parcel) => void) {
       await store.prepare()
-      const { transport, inbox } = store
-      const withInbox = await createMillrace<Tx>({ transport, queues: [queue], inbox })
+      const withInbox = await createMillrace<Tx>({ ...parts, inbox: store.inbox })
       apps.push(withInbox)
       withInbox.work(
         queue,

@@ -2,6 +2,9 @@ import type { Contender, FigureSpec, Question } from './contender.ts'
 import type { Asking, Machine, Outcome, Results } from './outcome.ts'
 import { type Summary, summary } from './statistics.ts'
 
+const ALONE = 'beside the client alone'
+const OTHER = 'beside the best other'
+
 /** docs/benchmarks.md. */
 export function page(results: Results): string {
   const { machine, date } = results
@@ -13,11 +16,12 @@ Written by \`npm run bench\` on ${date}; the numbers of every round are in \`ben
 - Machine: ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.platform}, Node ${machine.node}${postgres}; server and clients share it.
 - Several rounds of messages of about 200 bytes (each question says how many), the contenders in turn within each round,
   each in its own process with an empty database. A cell is the median, then the range over the rounds.
-- The last column compares each figure with the best of the others that has the same durability (2x is twice as good).
+- The last columns compare each of our figures with the broker's client alone, and with the best of the other queues; both
+  have the same durability (2x is twice as good, 0.8x is a fifth less).
 - Absolute numbers depend on the machine and its disk and move by a factor of two on a busy one; the ratios are what to read.
 
 Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite\`. Questions
-that a run does not ask keep their last answers. The other queues are installed into \`bench/peers\` the first time; Postgres is found or started as for the tests.
+that a run does not ask keep their last answers, and so do stores. The other queues are installed into \`bench/peers\` the first time; Postgres is found or started as for the tests.
 
 ${table(results)}
 ## Settings
@@ -44,7 +48,8 @@ export function table(results: Results): string {
 function section(question: Question, results: Results): string {
   const outcomes = results.outcomes.filter((outcome) => outcome.question === question)
   const units = question.figures.map(({ unit }) => unit)
-  const head = ['store', 'contender', ...units, 'beside the best other']
+  const hasRaw = outcomes.some(({ contender }) => contender.raw)
+  const head = ['store', 'contender', ...units, ...(hasRaw ? [ALONE] : []), OTHER]
   const rows = outcomes.map((outcome) => {
     const { contender } = outcome
     const cells = question.figures.map(({ name }) => cell(values(outcome, name), outcome))
@@ -52,18 +57,27 @@ function section(question: Question, results: Results): string {
       contender.backend,
       contender.label + mark(contender),
       ...cells,
-      ratios(outcome, outcomes),
+      ...(hasRaw ? [ratios(outcome, outcomes, true)] : []),
+      ratios(outcome, outcomes, false),
     ]
   })
-  const asked = outcomes[0] ? ` ${how(question, outcomes[0].asking, results.machine)}` : ''
-  return `## ${question.title}\n\n${question.how}${asked}\n\n${rowOf(head)}\n${rowOf(head.map(() => '---'))}\n${rows.map(rowOf).join('\n')}\n\n`
+  const asked = askings(outcomes).map((some) => ` ${how(question, some, results.machine)}`)
+  return `## ${question.title}\n\n${question.how}${asked.join('')}\n\n${rowOf(head)}\n${rowOf(head.map(() => '---'))}\n${rows.map(rowOf).join('\n')}\n\n`
 }
 
-function how({ share }: Question, asking: Asking, machine: Machine): string {
-  const { date, rounds, messages, load } = asking
+/** The outcomes of each run, in the order of the page. */
+function askings(outcomes: readonly Outcome[]): readonly (readonly Outcome[])[] {
+  return [...Map.groupBy(outcomes, ({ asking }) => JSON.stringify(asking)).values()]
+}
+
+function how({ share }: Question, outcomes: readonly Outcome[], machine: Machine): string {
+  const [first] = outcomes
+  if (first === undefined) return ''
+  const { date, rounds, messages, load } = first.asking
   const limit =
     share === 0 ? '' : ` of up to ${Math.round(messages * share).toLocaleString('en')} messages`
-  return `${rounds} rounds${limit} on ${date}; load average ${load.join(' before, ')} after.${busy(asking, machine)}`
+  const stores = [...new Set(outcomes.map(({ contender }) => contender.backend))].join(', ')
+  return `${rounds} rounds${limit} on ${date} (${stores}); load average ${load.join(' before, ')} after.${busy(first.asking, machine)}`
 }
 
 function rowOf(cells: readonly string[]): string {
@@ -90,12 +104,15 @@ function show(value: number): string {
   return value.toLocaleString('en', { maximumSignificantDigits: 3 })
 }
 
-function ratios(outcome: Outcome, outcomes: readonly Outcome[]): string {
+function ratios(outcome: Outcome, outcomes: readonly Outcome[], toRaw: boolean): string {
   if (!outcome.contender.ours) return ''
   const { backend, durability } = outcome.contender
   const others = outcomes.filter(
     ({ contender }) =>
-      !contender.ours && contender.backend === backend && contender.durability === durability,
+      !contender.ours &&
+      (contender.raw ?? false) === toRaw &&
+      contender.backend === backend &&
+      contender.durability === durability,
   )
   return outcome.question.figures
     .map((figure) => ratio(outcome, others, figure))

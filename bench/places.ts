@@ -1,46 +1,48 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { jetstreamManager } from '@nats-io/jetstream'
-import { connect } from '@nats-io/transport-node'
 import { createClient } from '@redis/client'
 import pg from 'pg'
-import type { Backend, Place } from './contender.ts'
+import { withEmptyKafka, withEmptyNats, withEmptyRabbitmq, withEmptySqs } from './broker-places.ts'
+import type { Backend, Contender, Place } from './contender.ts'
 
 /** Empty places to keep messages in. */
 export interface Places {
-  with<T>(backend: Backend, use: (place: Place) => Promise<T>): Promise<T>
+  with<T>(contender: Contender, use: (place: Place) => Promise<T>): Promise<T>
 }
 
 let made = 0
 
-export interface Servers {
-  /** A Postgres where we may create databases. */
-  readonly postgres: string | undefined
-  /** A Redis of our own, which is emptied. */
-  readonly redis: string | undefined
-  /** A NATS server of our own, whose streams are removed. */
-  readonly nats: string | undefined
-}
+/** Addresses: of a Postgres where we may create databases, and of brokers of our own, which are emptied. */
+export type Servers = Readonly<Partial<Record<Backend, string>>>
 
 export function places(servers: Servers): Places {
   return {
-    async with(backend, use) {
+    async with({ backend, fsync }, use) {
       const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
-      const place = { file: join(folder, 'bench.db'), url: '' }
+      const file = join(folder, 'bench.db')
+      const at = (url: string) => use({ file, url })
       try {
-        if (backend === 'memory' || backend === 'sqlite') return await use(place)
-        const serverUrl = servers[backend]
-        if (serverUrl === undefined) throw new Error(`there is no ${backend} server`)
-        if (backend === 'redis') return await withEmptyRedis(serverUrl, use, place)
-        if (backend === 'nats') return await withEmptyNats(serverUrl, use, place)
-        return await withDatabase(serverUrl, (url) => use({ ...place, url }))
+        if (backend === 'memory' || backend === 'sqlite') return await at('')
+        const url = servers[backend]
+        if (url === undefined) throw new Error(`there is no ${backend} server`)
+        if (backend === 'postgres') return await withDatabase(url, at)
+        const inside = (): ReturnType<typeof use> => at(url)
+        if (backend === 'redis') return await withEmptyRedis(url, fsync ?? 'always', inside)
+        return await EMPTY[backend](url, inside)
       } finally {
         rmSync(folder, { recursive: true, force: true })
       }
     },
   }
 }
+
+const EMPTY = {
+  nats: withEmptyNats,
+  rabbitmq: withEmptyRabbitmq,
+  kafka: withEmptyKafka,
+  sqs: withEmptySqs,
+} as const
 
 async function withDatabase<T>(serverUrl: string, use: (url: string) => Promise<T>): Promise<T> {
   made += 1
@@ -59,32 +61,18 @@ async function withDatabase<T>(serverUrl: string, use: (url: string) => Promise<
 
 async function withEmptyRedis<T>(
   url: string,
-  use: (place: Place) => Promise<T>,
-  place: Place,
+  fsync: 'always' | 'everysec',
+  use: () => Promise<T>,
 ): Promise<T> {
   const client = createClient({ url })
   await client.connect()
   try {
     await client.sendCommand(['FLUSHALL'])
-    return await use({ ...place, url })
+    await client.sendCommand(['CONFIG', 'SET', 'appendfsync', fsync])
+    return await use()
   } finally {
     await client.sendCommand(['FLUSHALL'])
     client.destroy()
-  }
-}
-
-async function withEmptyNats<T>(
-  url: string,
-  use: (place: Place) => Promise<T>,
-  place: Place,
-): Promise<T> {
-  try {
-    return await use({ ...place, url })
-  } finally {
-    const connection = await connect({ servers: url })
-    const { streams } = await jetstreamManager(connection)
-    for await (const name of streams.names()) await streams.delete(name)
-    await connection.close()
   }
 }
 

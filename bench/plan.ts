@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { Contender, Question } from './contender.ts'
+import { BACKENDS, type Contender, type Question } from './contender.ts'
 import { CONTENDERS } from './contenders.ts'
 import { QUESTIONS } from './questions.ts'
 
@@ -7,7 +7,7 @@ export const USAGE = `usage: npm run bench -- [--rounds 3] [--messages 100000] [
   --dry: print the table, write no files
 questions:  ${QUESTIONS.map(({ id }) => id).join(' ')}
 contenders: ${CONTENDERS.map(({ id }) => id).join(' ')}
-backends:   memory sqlite postgres redis nats`
+backends:   ${BACKENDS.join(' ')}`
 
 /** What is asked, of whom, how often. */
 export interface Plan {
@@ -32,8 +32,8 @@ export function readPlan(args: readonly string[]): Plan {
     },
   })
   const { question, contender, backend, dry } = values
-  const known = [...QUESTIONS, ...CONTENDERS].map(({ id }) => id)
-  const unknown = [...question, ...contender].find((id) => !known.includes(id))
+  const known: string[] = [...[...QUESTIONS, ...CONTENDERS].map(({ id }) => id), ...BACKENDS]
+  const unknown = [...question, ...contender, ...backend].find((id) => !known.includes(id))
   if (unknown !== undefined) throw new Error(`there is no "${unknown}"`)
   return {
     rounds: whole('rounds', values.rounds),

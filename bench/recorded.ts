@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { BACKENDS } from './contender.ts'
 import type { Outcome } from './outcome.ts'
 import { QUESTIONS } from './questions.ts'
 
@@ -17,9 +18,15 @@ export function recorded(file: string | undefined): readonly Outcome[] {
   })
 }
 
-/** The new answers, and the old ones of questions that were not asked again, in the order of the page. */
+/** The new answers, and the old ones of what was not asked again, in the order of the page. */
 export function together(old: readonly Outcome[], asked: readonly Outcome[]): readonly Outcome[] {
-  const again = new Set(asked.map(({ question }) => question))
-  const all = [...old.filter(({ question }) => !again.has(question)), ...asked]
-  return QUESTIONS.flatMap((question) => all.filter((outcome) => outcome.question === question))
+  // Whoever shares a backend is compared, which only means something within one run.
+  const isAskedAgain = ({ question, contender }: Outcome): boolean =>
+    asked.some((one) => one.question === question && one.contender.backend === contender.backend)
+  const all = [...old.filter((one) => !isAskedAgain(one)), ...asked]
+  return QUESTIONS.flatMap((question) =>
+    BACKENDS.flatMap((backend) =>
+      all.filter((one) => one.question === question && one.contender.backend === backend),
+    ),
+  )
 }

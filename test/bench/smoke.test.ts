@@ -101,6 +101,45 @@ test('a run that asks less keeps the last answers to the rest, in the order of t
   )
 })
 
+test('a run on one backend keeps what the others answered to the same question', () => {
+  const question = QUESTIONS.find(({ id }) => id === 'drain')
+  assert.ok(question)
+  const of = (backend: string, rounds: number): Outcome => {
+    const contender = CONTENDERS.find((one) => one.backend === backend)
+    assert.ok(contender)
+    return { question, contender, asking: { ...asking, rounds }, figures: [], failures: [] }
+  }
+  const all = together([of('redis', 1), of('sqlite', 1)], [of('redis', 2), of('kafka', 2)])
+  assert.deepEqual(
+    all.map(({ contender, asking: { rounds } }) => [contender.backend, rounds]),
+    [
+      ['sqlite', 1],
+      ['redis', 2],
+      ['kafka', 2],
+    ],
+  )
+})
+
+test('on a broker, ours is compared with the client alone and with the other queues apart', () => {
+  const question = QUESTIONS.find(({ id }) => id === 'drain')
+  assert.ok(question)
+  const rates: Record<string, number> = {
+    'millrace-redis-64': 90,
+    'redis-streams': 100,
+    'redis-streams-everysec': 1_000,
+    bullmq: 30,
+  }
+  const outcomes = CONTENDERS.flatMap((contender): Outcome[] => {
+    const perSecond = rates[contender.id]
+    if (perSecond === undefined) return []
+    return [{ question, contender, asking, figures: [{ perSecond }], failures: [] }]
+  })
+  const machine = { cores: 1, memoryGb: 1, platform: '', node: '', postgres: undefined } as const
+  const text = table({ date: '', machine, outcomes })
+  assert.match(text, /beside the client alone \| beside the best other \|/)
+  assert.match(text, /\| redis \| Millrace, concurrency 64 .*\| 0\.90x \| 3\.0x \|/)
+})
+
 test('nobody is always asked first, and unknown names are refused', () => {
   const [question] = QUESTIONS
   assert.ok(question)
@@ -108,6 +147,7 @@ test('nobody is always asked first, and unknown names are refused', () => {
   const first = (round: number): string | undefined => order(all, question, round)[0]?.id
   assert.notEqual(first(0), first(1))
   assert.throws(() => readPlan(['--question', 'drian']), /there is no "drian"/)
+  assert.throws(() => readPlan(['--backend', 'rabitmq']), /there is no "rabitmq"/)
   assert.throws(() => readPlan(['--rounds', '0']), /at least 1 for --rounds, got "0"/)
   assert.equal(new Set(CONTENDERS.map(({ id }) => id)).size, CONTENDERS.length)
 })
