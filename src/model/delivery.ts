@@ -5,6 +5,11 @@ import type { AttemptHistory, AttemptRecord, ErrorClass } from './history.ts'
 /** One handing-out of a message to one worker. */
 export interface Delivery {
   readonly envelope: Envelope
+  /**
+   * The message came without an id, and the one in `envelope` was made for this delivery: the next one has another, so no inbox
+   * can know it again. Absent where an id stays.
+   */
+  readonly idIsPassing?: true
   /** Epoch ms by the store's clock, when the message was stored. */
   readonly sentAt: number
   /** Times this message was handed out, this one included; undefined where the backend does not say. */

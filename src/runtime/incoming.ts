@@ -13,12 +13,19 @@ export type Incoming =
   | { readonly ok: true; readonly delivery: Delivery; readonly message: Message<unknown> }
   | { readonly ok: false; readonly delivery: Delivery; readonly error: unknown }
 
+export interface Receiver {
+  readonly queue: AnyQueue
+  /** Any; whether there is one decides whether a message needs a key that stays. */
+  readonly inbox: object | undefined
+}
+
 /** Decodes and validates: the handler and the key function get the schema's output. Never throws. */
 export function incoming(
-  queue: AnyQueue,
+  receiver: Receiver,
   delivery: Delivery,
   envelope: Envelope = delivery.envelope,
 ): MaybePromise<Incoming> {
+  const { queue } = receiver
   const failed = (cause: unknown, what: string): Incoming => ({
     ok: false,
     delivery,
@@ -47,7 +54,11 @@ export function incoming(
         )
       }
       try {
-        return { ok: true, delivery, message: messageOf(queue, delivery, envelope, outcome.value) }
+        return {
+          ok: true,
+          delivery,
+          message: messageOf(receiver, delivery, envelope, outcome.value),
+        }
       } catch (error) {
         return failed(error, 'the message has no key')
       }
@@ -61,15 +72,21 @@ export function incoming(
 }
 
 function messageOf(
-  queue: AnyQueue,
+  { queue, inbox }: Receiver,
   delivery: Delivery,
   envelope: Envelope,
   payload: unknown,
 ): Message<unknown> {
+  const given = envelope.idempotencyKey ?? derivedKey(queue, payload)
+  if (given === undefined && delivery.idIsPassing && inbox !== undefined) {
+    throw new Error(
+      `it came without an id, so that the inbox could not know it again; give queue "${queue.name}" an idempotencyKey, or let its sender set a message id; then redrive`,
+    )
+  }
   return {
     id: envelope.id,
     payload,
-    idempotencyKey: envelope.idempotencyKey ?? derivedKey(queue, payload) ?? envelope.id,
+    idempotencyKey: given ?? envelope.id,
     attempt: delivery.history.counted + 1,
     headers: envelope.headers,
     sentAt: delivery.sentAt,

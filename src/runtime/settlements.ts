@@ -27,7 +27,15 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
   const settle = async (settlement: Settlement, onSettled: () => void): Promise<void> => {
     const outcome = await settler.settle(settlement)
     if (outcome.kind === 'settled') onSettled()
-    else reportUnsettled(deps, settlement, outcome)
+    else await unsettled(settlement, outcome)
+  }
+  /** What a session holds has no lease that would end: kept back, it would take up the session's room for good. */
+  const unsettled = async (settlement: Settlement, outcome: Unsettled): Promise<void> => {
+    const { delivery } = settlement
+    const isStuck = outcome.kind === 'failed' && deps.transport.traits.claim.kind === 'session'
+    const back: Settlement = { as: 'released', delivery, delayMs: 0, counted: false }
+    const isBack = isStuck && (await settler.settle(back)).kind === 'settled'
+    reportUnsettled(deps, settlement, outcome, isBack)
   }
   const acked = (): void => {
     counters.acked++
@@ -42,7 +50,7 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
     const outcome = await settler.settle(settlement)
     const unclear = outcome.kind === 'lost' && outcome.unclear
     if (outcome.kind !== 'settled' && !(unclear && (await isOnShelf(deps, delivery, why)))) {
-      return reportUnsettled(deps, settlement, outcome)
+      return unsettled(settlement, outcome)
     }
     counters.dead++
     deps.drain.note(1)
@@ -74,10 +82,13 @@ async function isOnShelf<Tx>(
   }
 }
 
+type Unsettled = Exclude<SettleOutcome, { kind: 'settled' }>
+
 function reportUnsettled<Tx>(
   deps: WorkerDeps<Tx>,
   settlement: Settlement,
-  outcome: Exclude<SettleOutcome, { kind: 'settled' }>,
+  outcome: Unsettled,
+  isBack: boolean,
 ): void {
   const { queue, counters, logger } = deps
   const fields = {
@@ -93,10 +104,15 @@ function reportUnsettled<Tx>(
     )
     return
   }
+  const next = isBack ? 'it was given back as it was' : `it comes back when ${endOf(deps)} ends`
   logger.error(
-    `queue "${queue.name}": message ${fields.messageId} could not be ${settlement.as} (${outcome.fault.code}); it comes back when its lease ends`,
+    `queue "${queue.name}": message ${fields.messageId} could not be ${settlement.as} (${outcome.fault.code}); ${next}`,
     { ...fields, cause: outcome.fault.cause },
   )
+}
+
+function endOf<Tx>({ transport }: WorkerDeps<Tx>): string {
+  return transport.traits.claim.kind === 'session' ? 'its connection' : 'its lease'
 }
 
 function announceDead<Tx>(

@@ -4,8 +4,7 @@ import { messageOfError } from '../model/describe-error.ts'
 import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
-import { type Incoming, incoming } from './incoming.ts'
-import type { AnyQueue } from './queue.ts'
+import { type Incoming, incoming, type Receiver } from './incoming.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** Decides what happens to deliveries that have just come: run, dead, given back, or known already. */
@@ -70,7 +69,7 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     const open = await unknown(
       batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey })),
     )
-    const fetched = await Promise.all(open.map(({ delivery }) => withBody(queue, delivery)))
+    const fetched = await Promise.all(open.map(({ delivery }) => withBody(deps, delivery)))
     const away = fetched.filter((one) => one.read === undefined)
     const [first] = away
     blobsFailing = first && `queue "${queue.name}": ${messageOfError(first.error)}`
@@ -90,9 +89,9 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
       return hands.empty()
     }
     for (const delivery of batch) hands.hold(delivery, () => undefined)
-    if (batch.every(isWhole)) return judge(batch.map((delivery) => incoming(queue, delivery)))
+    if (batch.every(isWhole)) return judge(batch.map((delivery) => incoming(deps, delivery)))
     await Promise.all([
-      judge(batch.filter(isWhole).map((delivery) => incoming(queue, delivery))),
+      judge(batch.filter(isWhole).map((delivery) => incoming(deps, delivery))),
       fetchAndJudge(batch.filter((delivery) => !isWhole(delivery))),
     ])
   }
@@ -123,10 +122,10 @@ type Fetched =
   /** Where the body lies could not be asked. */
   | { readonly delivery: Delivery; readonly read: undefined; readonly error: unknown }
 
-async function withBody(queue: AnyQueue, delivery: Delivery): Promise<Fetched> {
+async function withBody(receiver: Receiver, delivery: Delivery): Promise<Fetched> {
   const fetched = await delivery.fetchBody?.()
   if (fetched === undefined || fetched.ok) {
-    return { delivery, read: incoming(queue, delivery, fetched?.envelope) }
+    return { delivery, read: incoming(receiver, delivery, fetched?.envelope) }
   }
   const { retryable, error } = fetched
   return retryable

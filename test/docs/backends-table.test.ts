@@ -18,6 +18,7 @@ const rabbit = {
   product: 'RabbitMQ',
   version: '3.10.8',
   hasQuorumTtl: true,
+  hasQueueTimeout: false,
   limitsDeliveries: false,
 }
 const nats = { version: '2.12.0', maxPayload: 1_048_576, schedules: true, pauses: true }

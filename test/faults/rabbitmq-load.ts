@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hasCode } from 'millrace'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { envelope, never, subscribe } from '../transports/rabbitmq-subjects.ts'
 import { until } from '../transports/until.ts'
@@ -9,6 +10,8 @@ export interface Load {
   readonly confirmed: ReadonlySet<string>
   /** Ids that a worker had in hand. */
   readonly done: ReadonlySet<string>
+  /** Codes of the faults that sends were answered. */
+  readonly refused: ReadonlySet<string>
   /** Deliveries beyond the first. */
   readonly again: () => number
   /** Ends the producers, then waits until all that was confirmed is done: none may be lost. */
@@ -20,6 +23,7 @@ const BATCH = 10
 export async function openLoad(transport: Transport, queue: string): Promise<Load> {
   const confirmed = new Set<string>()
   const done = new Set<string>()
+  const refused = new Set<string>()
   const producing = new AbortController()
   const working = new AbortController()
   let deliveries = 0
@@ -27,16 +31,24 @@ export async function openLoad(transport: Transport, queue: string): Promise<Loa
   const produce = async (): Promise<void> => {
     while (!producing.signal.aborted) {
       const batch = Array.from({ length: BATCH }, () => envelope())
-      const sent = await transport.send(queue, batch, { signal: never }).catch(() => undefined)
-      for (const one of sent ?? []) if (one.ok) confirmed.add(one.id)
+      const sent = await transport
+        .send(queue, batch, { signal: never })
+        .catch((error: unknown) => void endIfClosed(error, producing))
+      for (const one of sent ?? []) {
+        if (one.ok) confirmed.add(one.id)
+        else refused.add(one.fault.code)
+      }
       // Slow enough for a machine that other tests share; a refusal must not turn into a busy loop.
-      await new Promise((resolve) => setTimeout(resolve, sent === undefined ? 20 : 2))
+      await new Promise((resolve) => setTimeout(resolve, sent?.[0]?.ok ? 2 : 20))
     }
   }
   const work = async (from: Subscription): Promise<void> => {
     while (!working.signal.aborted) {
       const options = { max: BATCH, waitMs: 200, signal: working.signal }
-      const batch = await from.receive(options).catch(() => [])
+      const batch = await from.receive(options).catch((error: unknown) => {
+        endIfClosed(error, working)
+        return []
+      })
       deliveries += batch.length
       // Its effect has happened. An ack that went down with its channel may have counted or not.
       for (const delivery of batch) done.add(delivery.envelope.id)
@@ -49,6 +61,7 @@ export async function openLoad(transport: Transport, queue: string): Promise<Loa
   return {
     confirmed,
     done,
+    refused,
     again: () => deliveries - done.size,
     async finish() {
       producing.abort()
@@ -66,4 +79,9 @@ export async function openLoad(transport: Transport, queue: string): Promise<Loa
       )
     },
   }
+}
+
+/** A test that failed closes its transport; the load must not keep its process alive. */
+function endIfClosed(error: unknown, loop: AbortController): void {
+  if (hasCode(error, 'MILLRACE_CLOSED')) loop.abort()
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { after, afterEach, before, describe, type TestContext, test } from 'node:test'
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/rig/rabbitmq-server.ts'
 import { codeOf } from '../../src/conformance/acts.ts'
-import type { Transport } from '../../src/transport/transport.ts'
+import { type Logger, silentLogger } from '../../src/model/logger.ts'
 import { backendUrl } from '../backends.ts'
 import {
   ensure,
@@ -36,8 +36,10 @@ describe('a RabbitMQ that fails', { skip: backendUrl('rabbitmq') === undefined }
   test('Connections that are cut under load come back, and lose nothing.', (t) => cut(t, server))
   test('A connection that died without a word is noticed: its calls end, and the next ones work.', () =>
     silent(server))
-  test('A memory alarm refuses sends at once and lets consumers go on; after it sends work again.', () =>
-    alarmed(server))
+  for (const low of ['memory', 'disk'] as const) {
+    test(`An alarm of the broker (${low}) under load refuses sends by name, consumers go on acking, and nothing is lost.`, (t) =>
+      alarmed(t, server, low))
+  }
   test('What a killed process had in hand is delivered to others.', () => killed(server))
   test('A delivery that takes longer than the broker waits is lost, and the subscription goes on.', () =>
     tooLong(server))
@@ -47,8 +49,9 @@ describe('a RabbitMQ that fails', { skip: backendUrl('rabbitmq') === undefined }
 
 const closers: (() => Promise<void>)[] = []
 
-async function opened(url: string, queue: string): Promise<Transport> {
-  const transport = await openRabbit({ url, delays: false, timeoutMs: 2_000, heartbeatMs: 1_000 })
+async function opened(url: string, queue: string, logger: Logger = silentLogger) {
+  const options = { url, delays: false, timeoutMs: 2_000, heartbeatMs: 1_000 }
+  const transport = await openRabbit(options, logger)
   closers.push(() => transport.close())
   await ensure(transport, queue)
   return transport
@@ -115,29 +118,57 @@ async function silent(server: RabbitmqServer): Promise<void> {
   assert.ok(came.some((one) => one.envelope.id === held?.envelope.id))
 }
 
-async function alarmed(server: RabbitmqServer): Promise<void> {
-  const queue = freshName('alarmed')
+const ALARMS = {
+  memory: {
+    on: ['set_vm_memory_high_watermark', '0.000001'],
+    off: ['set_vm_memory_high_watermark', 'absolute', '512MB'],
+  },
+  disk: {
+    on: ['set_disk_free_limit', '1000000GB'],
+    off: ['set_disk_free_limit', '50MB'],
+  },
+} as const
+
+async function alarmed(t: TestContext, server: RabbitmqServer, low: keyof typeof ALARMS) {
+  const [queue, backlog] = [freshName('alarmed'), freshName('backlog')]
   const transport = await opened(server.url, queue)
-  const send = async () =>
-    (await transport.send(queue, [envelope()], { signal: never })).map(codeOf)
-  for (let n = 0; n < 5; n++) assert.deepEqual(await send(), ['ok'])
-  const from = await subscribe(transport, queue, 1)
-  const [first] = await take(from, 1)
-  await server.ctl('set_vm_memory_high_watermark', '0.000001')
+  await ensure(transport, backlog)
+  const many = Array.from({ length: 300 }, () => envelope())
+  assert.ok((await transport.send(backlog, many, { signal: never })).every((one) => one.ok))
+  const load = await openLoad(transport, queue)
+  await until('some work', () => load.done.size > 100)
+  const alarmedAt = Date.now()
+  await server.ctl(...ALARMS[low].on)
   try {
-    const startedAt = Date.now()
-    assert.deepEqual(await send(), ['throttled'])
-    assert.deepEqual(await send(), ['throttled'])
-    assert.ok(Date.now() - startedAt < 1_900, `${Date.now() - startedAt} ms`)
-    assert.match(transport.problems?.().join() ?? '', /takes no messages \(low on memory\)/)
-    assert.ok(first)
-    assert.deepEqual((await from.settle([{ as: 'acked', delivery: first }])).map(codeOf), ['ok'])
-    assert.equal((await take(from, 1)).length, 1)
+    await until('sends to be refused', () => load.refused.has('throttled'))
+    t.diagnostic(`sends are refused within ${Date.now() - alarmedAt} ms of the alarm`)
+    const refusedAt = Date.now()
+    const [sent] = await transport.send(queue, [envelope()], { signal: never })
+    assert.ok(Date.now() - refusedAt < 1_000, 'told at once')
+    assert.ok(sent && !sent.ok)
+    const { code, retryable, outcome, cause } = sent.fault
+    assert.deepEqual([code, retryable, outcome], ['throttled', true, 'notApplied'])
+    const clear = `rabbitmq: it takes none now \\(low on ${low}\\); it will when its alarm ends`
+    assert.match(String(cause), new RegExp(clear))
+    assert.match(
+      transport.problems?.().join() ?? '',
+      new RegExp(`takes no messages \\(low on ${low}\\)`),
+    )
+    const from = await subscribe(transport, backlog, many.length)
+    const held = await take(from, many.length)
+    const acks = await from.settle(held.map((delivery) => ({ as: 'acked', delivery }) as const))
+    assert.ok(acks.every((one) => one.ok))
+    await from.close()
+    assert.equal((await transport.browse?.gauge(backlog))?.depth, 0)
   } finally {
-    await server.ctl('set_vm_memory_high_watermark', 'absolute', '512MB')
+    await server.ctl(...ALARMS[low].off)
   }
-  await until('sends after the alarm', async () => (await send())[0] === 'ok')
+  const [endedAt, confirmed] = [Date.now(), load.confirmed.size]
+  await until('sends after the alarm', () => load.confirmed.size > confirmed + 100)
+  t.diagnostic(`sends work again ${Date.now() - endedAt} ms after the alarm was ended`)
   assert.deepEqual(transport.problems?.(), [])
+  await load.finish()
+  t.diagnostic(`${load.confirmed.size} confirmed, all done, ${load.again()} delivered again`)
 }
 
 async function killed(server: RabbitmqServer): Promise<void> {
@@ -161,13 +192,19 @@ async function tooLong(server: RabbitmqServer): Promise<void> {
   // It takes unacked deliveries back after 3 s, and looks each second; channels read that when they open.
   await server.ctl('eval', 'application:set_env(rabbit, consumer_timeout, 3000).')
   await server.ctl('eval', 'application:set_env(rabbit, channel_tick_interval, 1000).')
-  const transport = await opened(server.url, queue)
+  const warnings: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void warnings.push(line) }
+  const transport = await opened(server.url, queue, logger)
   const from = await subscribe(transport, queue)
   await transport.send(queue, [envelope()], { signal: never })
   const [held] = await take(from, 1)
   assert.ok(held)
   await until('the claim to be lost', () => held.claim.lost.aborted)
   assert.deepEqual((await from.settle([{ as: 'acked', delivery: held }])).map(codeOf), ['lost'])
+  assert.match(
+    warnings.join(),
+    /no ack for 3000 ms, which is the broker's consumer_timeout: raise it there, or shorten handlerTimeoutMs/,
+  )
   const [again] = await take(from, 1)
   assert.ok(again)
   assert.equal(again.envelope.id, held.envelope.id)

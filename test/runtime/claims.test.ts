@@ -5,17 +5,25 @@ import { memory } from 'millrace/memory'
 import { memoryInbox, virtualClock } from 'millrace/testing'
 import { z } from 'zod'
 import { pause } from '../../src/model/clock.ts'
+import type { Settled } from '../../src/model/delivery.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, Subscription, Transport } from '../../src/transport/transport.ts'
 import { closeNow, stage } from './stage.ts'
 
 const HOUR_MS = 3_600_000
 
+const throttled: Settled = {
+  ok: false,
+  fault: { code: 'throttled', retryable: true, outcome: 'notApplied' },
+}
+
 /** A broker whose deliveries are ours for as long as the session lives: no lease, nothing to renew. */
-function sessionBroker(): Connector {
+function sessionBroker(
+  change: (inner: Subscription) => Subscription = (inner) => inner,
+): Connector {
   const below = memory()
   const held = (inner: Subscription): Subscription => {
-    const { renew: _, ...rest } = inner
+    const { renew: _, ...rest } = change(inner)
     return rest
   }
   return {
@@ -59,6 +67,82 @@ test('a handler may run for as long as it is allowed where nothing is leased', a
   const { acked, started } = app.counters()['slow'] ?? {}
   assert.deepEqual({ aborted, acked, started }, { aborted: false, acked: 1, started: 1 })
   await closeNow(app, clock)
+})
+
+test('what a session holds and cannot be settled for long is given back, as no lease ends', async () => {
+  const clock = virtualClock()
+  const queue = defineQueue({ name: 'slow', owner: 'team-a', payload: z.string() })
+  // As a broker in an alarm: the copy that a failed attempt needs cannot be sent.
+  let alarmed = true
+  const transport = sessionBroker((inner) => ({
+    ...inner,
+    settle: (batch) =>
+      alarmed && batch.some((one) => one.as === 'released' && one.attempt !== undefined)
+        ? Promise.resolve(batch.map(() => throttled))
+        : inner.settle(batch),
+  }))
+  const app = await createMillrace({ transport, queues: [queue], clock, logger: silentLogger })
+  const attempts: number[] = []
+  app.work(queue, (message) => {
+    attempts.push(message.attempt)
+    if (attempts.length < 3) throw new Error('not now')
+  })
+  await app.send(queue, 'a')
+  await app.start()
+  await clock.advance(31_000)
+  assert.deepEqual(attempts, [1, 1])
+  alarmed = false
+  await clock.advance(60_000)
+  // The second run's failure counted, once the backend took it again.
+  assert.deepEqual(attempts, [1, 1, 2])
+  assert.equal(app.counters()['slow']?.acked, 1)
+  await closeNow(app, clock)
+})
+
+const unnamed = (inner: Subscription): Subscription => ({
+  ...inner,
+  receive: async (options) =>
+    (await inner.receive(options)).map((delivery) => ({ ...delivery, idIsPassing: true })),
+})
+
+test('a message without an id that stays runs on a queue with an inbox only where the payload gives its key', async () => {
+  const clock = virtualClock()
+  const transport = sessionBroker(unnamed)
+  const plain = defineQueue({ name: 'plain', owner: 'team-a', payload: z.string() })
+  const keyed = defineQueue({
+    name: 'keyed',
+    owner: 'team-a',
+    payload: z.string(),
+    idempotencyKey: (payload) => payload,
+  })
+  const ran: string[] = []
+  const open = async (more: object) => {
+    const options = { transport, queues: [plain, keyed], clock, logger: silentLogger }
+    const app = await createMillrace({ ...options, ...more })
+    for (const queue of app.queues) {
+      app.work(queue, (message) => void ran.push(`${queue.name} ${message.payload}`))
+    }
+    await app.start()
+    return app
+  }
+  const withInbox = await open({ inbox: memoryInbox({ transport: memory() }) })
+  await withInbox.send(plain, 'a')
+  await withInbox.send(keyed, 'b')
+  await withInbox.send(plain, 'c', { idempotencyKey: 'c' })
+  await clock.advance(100)
+  assert.deepEqual(ran, ['keyed b', 'plain c'])
+  const { items } = await withInbox.admin.deadLetters.list(plain, {})
+  assert.match(
+    items[0]?.reason ?? '',
+    /^the message has no key: it came without an id, .* give queue "plain" an idempotencyKey, or let its sender set a message id/,
+  )
+  assert.equal((await withInbox.admin.deadLetters.show(plain, items[0]?.id ?? ''))?.payload, 'a')
+  await closeNow(withInbox, clock)
+  const without = await open({})
+  await without.send(plain, 'd')
+  await clock.advance(100)
+  assert.deepEqual(ran.slice(2), ['plain d'])
+  await closeNow(without, clock)
 })
 
 test('a process that was stopped past its lease commits nothing in another database, before any timer has told it', async () => {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type RabbitmqSettings, rabbitmq } from 'millrace/rabbitmq'
+import { tooSlow } from '../../src/transports/rabbitmq/consumer-timeout.ts'
+import { resolve } from '../../src/transports/rabbitmq/options.ts'
+import { serverOf } from '../../src/transports/rabbitmq/server.ts'
 import { backendUrl } from '../backends.ts'
 import { ensure, envelope, freshName, never, openRabbit, withChannel } from './rabbitmq-subjects.ts'
 import { until } from './until.ts'
@@ -182,4 +185,25 @@ test('A vhost that is not there is named.', { skip }, async () => {
 test('A queue of another type is refused without the management API, too.', { skip }, async () => {
   const queue = await declared('typed', { arguments: quorum })
   assert.match(await refusal([queue], { queueType: 'classic' }), /is of type quorum, not classic/)
+})
+
+test("A queue's own consumer timeout counts instead of the broker's, where the server knows such a thing.", () => {
+  const facts = {
+    durable: true,
+    autoDelete: false,
+    arguments: new Map([['x-consumer-timeout', 60_000]]),
+    policy: new Map([['consumer-timeout', 90_000]]),
+  }
+  const spec = { name: 'q', owner: 'o', maxDepth: undefined, handlerTimeoutMs: 55_000 }
+  const options = resolve({ url: 'amqp://host' })
+  const judged = (version: string) =>
+    tooSlow(
+      spec,
+      { options, server: serverOf({ connection: { serverProperties: { version } } }) },
+      facts,
+    )
+  assert.deepEqual(judged('3.11.9'), [])
+  assert.deepEqual(judged('3.12.0'), [
+    'queue "q": a handler may take 55000 ms, and the broker takes a delivery back after 60000 ms (the queue\'s consumer-timeout); shorten handlerTimeoutMs, or raise it',
+  ])
 })

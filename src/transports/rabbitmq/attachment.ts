@@ -5,6 +5,7 @@ import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
 import { type Consumer, openConsumer } from './consumer.ts'
+import { explained } from './consumer-timeout.ts'
 import { withinLimit } from './limit.ts'
 import { awayError, messageOf } from './link.ts'
 import type { Reading } from './message.ts'
@@ -60,7 +61,7 @@ export async function attach(parts: AttachmentParts): Promise<Attachment> {
     let isClosed = false
     channel.on('close', () => {
       isClosed = true
-      ended(opened, messageOf(reason))
+      ended(opened, explained(messageOf(reason)))
     })
     await withinLimit(broker, `looking for queue "${name}"`, channel.checkQueue(parts.queue))
     if (isClosed) throw awayError('consuming', messageOf(reason))

@@ -16,7 +16,7 @@ export interface Link {
   up(signal: AbortSignal): Promise<AmqpConnection | undefined>
   /** Why the broker takes no messages now (its memory or disk alarm); undefined when it does. */
   blocked(): string | undefined
-  onBlocked(hear: () => void): void
+  onBlocked(hear: (why: string) => void): void
   /** Ends a connection that no longer answers; the next one is opened at once. */
   drop(why: string): void
   problem(): string | undefined
@@ -42,7 +42,7 @@ export async function openLink(parts: LinkParts): Promise<Link> {
   const { purpose, clock, random, logger } = parts
   const closing = new AbortController()
   const ups = openBell<'up'>(clock)
-  const blockedHearers: (() => void)[] = []
+  const blockedHearers: ((why: string) => void)[] = []
   let connection: AmqpConnection | undefined
   let blocked: string | undefined
   let away: Away | undefined
@@ -53,7 +53,7 @@ export async function openLink(parts: LinkParts): Promise<Link> {
       logger.warn(
         `rabbitmq: the broker takes ${why === undefined ? 'messages again' : `no messages (${why})`}`,
       )
-      if (why !== undefined) for (const hear of blockedHearers) hear()
+      if (why !== undefined) for (const hear of blockedHearers) hear(why)
     }
     watch(opened, { onLost: (why) => lost(opened, why), onBlocked })
     connection = opened

@@ -1,5 +1,5 @@
 import type { Broker } from './broker.ts'
-import type { QueueFacts, Value } from './queue-facts.ts'
+import { numberOf, type QueueFacts, textOf } from './queue-facts.ts'
 
 /** What a message may come back without having failed: releases of deploys, crashes of neighbours, lost connections. */
 const UNCOUNTED_RELEASES = 20
@@ -66,17 +66,4 @@ export function lossesOf(
     }
   }
   return found
-}
-
-/** Of two numbers the smaller one counts (RabbitMQ's manual, policies). */
-function numberOf({ arguments: args, policy }: QueueFacts, name: string): number | undefined {
-  const both = [args.get(`x-${name}`), policy?.get(name)].filter(
-    (value) => typeof value === 'number',
-  )
-  return both.length === 0 ? undefined : Math.min(...both)
-}
-
-function textOf({ arguments: args, policy }: QueueFacts, name: string): string | undefined {
-  const value: Value | undefined = args.get(`x-${name}`) ?? policy?.get(name)
-  return typeof value === 'string' ? value : undefined
 }

@@ -56,7 +56,7 @@ export interface Reading {
   readonly now: number
 }
 
-type Read = Pick<Delivery, 'envelope' | 'sentAt' | 'deliveries'>
+type Read = Pick<Delivery, 'envelope' | 'idIsPassing' | 'sentAt' | 'deliveries'>
 
 export function readMessage(message: AmqpMessage, { newId, now }: Reading, counts: boolean): Read {
   const { properties, content, fields } = message
@@ -64,10 +64,12 @@ export function readMessage(message: AmqpMessage, { newId, now }: Reading, count
   const isOurs = texts[`${PREFIX}source`] === '/millrace'
   const { [TIME]: time, ...ours } = texts
   const { id, headers, idempotencyKey, orderingKey } = fromWire(isOurs ? ours : texts, PREFIX)
-  const own = id ?? (typeof properties.messageId === 'string' ? properties.messageId : undefined)
+  const given = id ?? (typeof properties.messageId === 'string' ? properties.messageId : undefined)
+  const own = identity(given)
   return {
+    ...(own === undefined ? { idIsPassing: true } : {}),
     envelope: {
-      id: identity(own) ?? newId(),
+      id: own ?? newId(),
       body: content,
       headers,
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),

@@ -36,7 +36,7 @@ export function openPublisher(broker: Broker): Publisher {
   const unroutable = new Map<string, number>()
   let opening: Promise<AmqpConfirmChannel> | undefined
 
-  publishing.onBlocked(() => settleAll(outstanding, blockedFault('unknown')))
+  publishing.onBlocked((why) => settleAll(outstanding, blockedFault('unknown', why)))
 
   const channel = (): Promise<AmqpConfirmChannel> => {
     opening ??= openChannel().catch((error: unknown) => {
@@ -96,8 +96,9 @@ export function openPublisher(broker: Broker): Publisher {
     async publish(batch, signal) {
       signal.throwIfAborted()
       if (batch.length === 0) return []
-      if (publishing.blocked() !== undefined || outstanding.size + batch.length > OUTSTANDING_MAX) {
-        return batch.map(() => failed(blockedFault('notApplied')))
+      const blocked = publishing.blocked()
+      if (blocked !== undefined || outstanding.size + batch.length > OUTSTANDING_MAX) {
+        return batch.map(() => failed(blockedFault('notApplied', blocked)))
       }
       const to = await withinLimit(broker, 'opening a channel', channel(), signal)
       const own: Waiting[] = []
@@ -140,8 +141,13 @@ function keyOf(message: unknown): string {
   return `${read(fields, 'exchange')} ${read(fields, 'routingKey')} ${id}`
 }
 
-function blockedFault(outcome: Fault['outcome']): Fault {
-  return { code: 'throttled', retryable: true, outcome }
+/** @param why undefined: not an alarm, but more unconfirmed messages than we let wait */
+function blockedFault(outcome: Fault['outcome'], why: string | undefined): Fault {
+  const what =
+    why === undefined
+      ? `${OUTSTANDING_MAX} messages wait for its confirms; send more slowly`
+      : `it takes none now (${why}); it will when its alarm ends, so free memory or disk there`
+  return { code: 'throttled', retryable: true, outcome, cause: new Error(`rabbitmq: ${what}`) }
 }
 
 function goneFault(cause: unknown): Fault {

@@ -16,6 +16,22 @@ export interface QueueFacts {
   readonly policy: ReadonlyMap<string, Value> | undefined
 }
 
+/** Of two numbers the smaller one counts (RabbitMQ's manual, policies). */
+export function numberOf(
+  { arguments: args, policy }: QueueFacts,
+  name: string,
+): number | undefined {
+  const both = [args.get(`x-${name}`), policy?.get(name)].filter(
+    (value) => typeof value === 'number',
+  )
+  return both.length === 0 ? undefined : Math.min(...both)
+}
+
+export function textOf({ arguments: args, policy }: QueueFacts, name: string): string | undefined {
+  const value: Value | undefined = args.get(`x-${name}`) ?? policy?.get(name)
+  return typeof value === 'string' ? value : undefined
+}
+
 /** Undefined when the account may not look. */
 export async function readQueue(
   broker: Broker,

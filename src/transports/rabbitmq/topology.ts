@@ -4,6 +4,7 @@ import type { QueueSpec, Topology } from '../../transport/transport.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
 import { throwAway } from './channel.ts'
+import { tooSlow } from './consumer-timeout.ts'
 import { ladder, landingKey } from './ladder.ts'
 import { lossesOf } from './losses.ts'
 import { placeOf } from './names.ts'
@@ -19,11 +20,11 @@ export function topology(broker: Broker, delays: boolean): Topology {
       const names = [...new Map(specs.map((spec) => [spec.name, spec])).values()]
       if (names.length === 0) return
       if (options.topology === 'none') {
-        const slow = names.flatMap((spec) => tooSlow(spec, options))
+        const slow = names.flatMap((spec) => tooSlow(spec, broker))
         if (slow.length > 0) throw new OptionsError('rabbitmq', slow)
         return
       }
-      const found = names.flatMap((spec) => tooSlow(spec, options))
+      const found: string[] = []
       for (const spec of names) found.push(...(await ensureQueue(broker, spec, delays, signal)))
       if (found.length > 0) throw new OptionsError('rabbitmq', found)
       if (!delays) return
@@ -37,27 +38,15 @@ export function topology(broker: Broker, delays: boolean): Topology {
   }
 }
 
-/** For the handler's own end, and to settle. */
-const SETTLING_MS = 10_000
-
-/** The broker closes the channel of a delivery that takes longer, and with it all others lose theirs. */
-function tooSlow({ name, handlerTimeoutMs = 0 }: QueueSpec, options: Resolved): readonly string[] {
-  const { consumerTimeoutMs } = options
-  if (handlerTimeoutMs === 0 || handlerTimeoutMs + SETTLING_MS <= consumerTimeoutMs) return []
-  return [
-    `queue "${name}": a handler may take ${handlerTimeoutMs} ms, and the broker takes a delivery back after ${consumerTimeoutMs} ms ` +
-      "(consumer_timeout); shorten handlerTimeoutMs, or raise the broker's and pass consumerTimeoutMs",
-  ]
-}
-
 /** Makes what is missing, and answers what is wrong with what is there. */
 async function ensureQueue(
   broker: Broker,
-  { name, attempts }: QueueSpec,
+  spec: QueueSpec,
   delays: boolean,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const { options, server } = broker
+  const { name, attempts } = spec
   const { queue, exchange } = placeOf(options, name)
   const problem = nameProblem(queue, delays)
   if (problem !== undefined) return [problem]
@@ -72,7 +61,7 @@ async function ensureQueue(
   }
   if (await exists(broker, (channel) => channel.checkQueue(queue), signal)) {
     const facts = await readQueue(broker, queue, signal)
-    return [...found, ...lossesOf(queue, facts, broker, attempts)]
+    return [...found, ...tooSlow(spec, broker, facts), ...lossesOf(queue, facts, broker, attempts)]
   }
   if (options.topology === 'check') {
     return [...found, `queue "${queue}" does not exist; make it, or pass topology: 'create'`]
@@ -80,9 +69,9 @@ async function ensureQueue(
   const wanted = { durable: true, arguments: queueArguments(options.queueType, server) }
   await throwAway(broker, (channel) => channel.assertQueue(queue, wanted), signal)
   // A policy reaches a new queue at once, and a management API that does not answer must not be found out later.
-  if (options.managementUrl === undefined) return found
+  if (options.managementUrl === undefined) return [...found, ...tooSlow(spec, broker)]
   const made = await readQueue(broker, queue, signal)
-  return [...found, ...lossesOf(queue, made, broker, attempts)]
+  return [...found, ...tooSlow(spec, broker, made), ...lossesOf(queue, made, broker, attempts)]
 }
 
 async function bindAll(
