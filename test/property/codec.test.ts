@@ -56,6 +56,26 @@ test('anything else arrives in a form that arrives unchanged, or is refused at e
   )
 })
 
+test('what a schema is shown at send is what the receiver decodes, and the bytes are the same', () => {
+  const anything = fc.anything({ withBigInt: true, withDate: true, withNullPrototype: true })
+  const odd = fc.oneof(json, tree, anything, fc.dictionary(text, fc.oneof(tree, anything)))
+  fc.assert(
+    fc.property(odd, (value) => {
+      let bytes: Uint8Array
+      try {
+        bytes = jsonCodec.encode(value)
+      } catch (error) {
+        assert.throws(() => jsonCodec.encodeDecoded?.(value), error as Error)
+        return
+      }
+      const both = jsonCodec.encodeDecoded?.(value)
+      assert.deepStrictEqual(both?.bytes, bytes)
+      assert.deepStrictEqual(both?.decoded, jsonCodec.decode(bytes))
+    }),
+    { numRuns: 3_000 },
+  )
+})
+
 test('the fingerprint depends on the value, not on the order of its keys', () => {
   fc.assert(
     fc.property(tree, tree, (a, b) => {

@@ -112,6 +112,59 @@ test('the same object twice is no cycle', () => {
   assert.deepStrictEqual(trip({ x: shared, y: [shared, -0] }), { x: shared, y: [shared, -0] })
 })
 
+test('a schema is shown nothing that the receiver will not see, and nothing that it could change for the sender', () => {
+  const symbol = Symbol('hidden')
+  const hidden = Object.defineProperty({ a: 1 }, 'b', { value: 2, enumerable: false })
+  const named = Object.defineProperty({ a: 1 }, 'toJSON', {
+    value: () => 'text',
+    enumerable: false,
+  })
+  const items = Object.assign([1, 2], { more: 3 })
+  const written = Object.assign([1, 2], { toJSON: () => 'items' })
+  let reads = 0
+  const lying = {
+    get a() {
+      reads += 1
+      return reads
+    },
+  }
+  class Rows extends Array<number> {
+    toJSON(): string {
+      return 'rows'
+    }
+  }
+  const values: readonly unknown[] = [
+    { a: 1, [symbol]: 2 },
+    hidden,
+    named,
+    items,
+    written,
+    Rows.of(1, 2),
+    JSON.parse('{ "__proto__": { "a": 1 } }'),
+    { a: undefined, b: new Date(0), c: { toJSON: () => 1 } },
+    lying,
+  ]
+  for (const value of values) {
+    const both = jsonCodec.encodeDecoded?.(value)
+    assert.deepStrictEqual(both?.decoded, jsonCodec.decode(both?.bytes ?? new Uint8Array()))
+  }
+  const payload = { list: [{ n: 1 }] }
+  const { decoded } = jsonCodec.encodeDecoded?.(payload) ?? {}
+  assert.deepStrictEqual(decoded, payload)
+  assert.notEqual((decoded as typeof payload).list[0], payload.list[0])
+})
+
+test('an object that everything inherits toJSON from is written by it', () => {
+  const prototype: { toJSON?: unknown } = Object.prototype
+  prototype.toJSON = () => 'patched'
+  try {
+    const both = jsonCodec.encodeDecoded?.({ a: 1 })
+    assert.equal(both?.decoded, 'patched')
+  } finally {
+    delete prototype.toJSON
+  }
+})
+
 test('bytes that are no JSON in UTF-8 are a SyntaxError at decode', () => {
   const bodies = [
     Buffer.from('{'),
