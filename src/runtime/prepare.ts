@@ -3,6 +3,7 @@ import type { Codec } from '../codec/codec.ts'
 import { validate } from '../codec/validate.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
 import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
+import type { MakeId } from '../model/ids.ts'
 import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Backend } from './backend-limits.ts'
 import { derivedKey } from './derived-key.ts'
@@ -11,7 +12,7 @@ import type { SendOptions } from './send.ts'
 import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
 
 export interface PrepareContext {
-  readonly newId: () => string
+  readonly newId: MakeId
   readonly backend: Backend
 }
 
@@ -36,7 +37,7 @@ export function prepare(
   return chain(validate(queue.schema, decoded), (outcome) => {
     if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
     if (options?.idempotencyKey === undefined) checkDerivedKey(queue, outcome.value, item.index)
-    const id = options?.id ?? context.newId()
+    const id = options?.id ?? context.newId(item.again)
     const envelope: Envelope = {
       id,
       body,
@@ -68,6 +69,8 @@ export interface BatchItem {
   readonly index?: number
   /** Options that all items share are checked once. */
   readonly checked?: CheckedSendOptions
+  /** Not the first: the moment of its id is that of the one before. */
+  readonly again?: boolean
 }
 
 function encodeDecoded(

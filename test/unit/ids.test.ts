@@ -40,7 +40,7 @@ test('ids of one maker grow with each one, however many come in one millisecond 
           now = Math.max(newest - 900, now + move)
           newest = Math.max(newest, now)
           for (let i = 0; i < 100; i++) {
-            const id = make()
+            const id = make(i % 3 === 2)
             assert.match(id, UUID7)
             assert.ok(last < id, `${last} comes before ${id}`)
             last = id
@@ -55,11 +55,19 @@ test('ids of one maker grow with each one, however many come in one millisecond 
 test('more ids than one millisecond has go on in the next, and a clock that was set back is followed', () => {
   let now = 5_000_000
   const make = idMaker({ ...at(0), now: () => now }, seeded(1))
-  const ids = Array.from({ length: 20_000 }, make)
+  const ids = Array.from({ length: 20_000 }, () => make())
   assert.deepEqual(ids, [...new Set(ids)].sort())
   now = 1_000_000
   const hex = make().replaceAll('-', '').slice(0, 12)
   assert.equal(Number.parseInt(hex, 16), now)
+})
+
+test('an id of the moment of the one before grows without asking the clock', () => {
+  let asked = 0
+  const make = idMaker({ ...at(0), now: () => 7_000_000 + asked++ }, seeded(1))
+  const ids = [make(), ...Array.from({ length: 10_000 }, () => make(true))]
+  assert.equal(asked, 1)
+  assert.deepEqual(ids, [...new Set(ids)].sort())
 })
 
 test('an id is 1 to 255 printable ASCII characters', () => {
