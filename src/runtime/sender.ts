@@ -3,19 +3,16 @@ import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
-import { type BatchResult, PartialBatchError } from '../model/partial-batch-error.ts'
 import { isSignal, problems, show } from '../model/problems.ts'
 import { isSqliteHandle } from '../sql/sqlite-handle.ts'
-import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
-import type { DrainRate } from './drain-rate.ts'
-import { faultError } from './fault-error.ts'
 import { faultless } from './faultless.ts'
 import { gatherer } from './gatherer.ts'
 import { type PrepareContext, prepare } from './prepare.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
 import { checkSendOptions, SEND_OPTIONS } from './send-options.ts'
+import { batchResults, type ResultContext, resultOf } from './send-result.ts'
 import type { TransactionSends } from './transaction-sends.ts'
 
 /** Sends to one queue. */
@@ -37,14 +34,10 @@ export type BatchSendOptions<In = unknown> = Omit<
   readonly dedupeKey?: (payload: In, index: number) => string | undefined
 }
 
-export interface SenderOptions {
-  readonly queue: AnyQueue
-  readonly transport: Transport
+export interface SenderOptions extends ResultContext {
   readonly transactions: TransactionSends
   readonly admission: Admission
   readonly prepare: PrepareContext
-  readonly drain: DrainRate
-  readonly onSent: (messages: number) => void
   /** Fires when the app is closed: sends that wait give up. */
   readonly closed: AbortSignal
 }
@@ -179,19 +172,36 @@ function prepareBatch(
   const shared = send === undefined ? undefined : same
   const checked = checkSendOptions(shared, queue.name, context.backend)
   const keyed = idempotencyKey !== undefined || dedupeKey !== undefined
-  const prepared = payloads.map((payload, index) => {
-    if (!keyed) return prepare(queue, payload, shared, context, { index, checked })
+  const one = (index: number): MaybePromise<Envelope> => {
+    const payload = payloads[index]
+    const again = index > 0
+    if (!keyed) return prepare(queue, payload, shared, context, { index, checked, again })
     const keys = {
       ...keyOf('idempotencyKey', idempotencyKey?.(payload as never, index)),
       ...keyOf('dedupeKey', dedupeKey?.(payload as never, index)),
     }
-    return prepare(queue, payload, { ...same, ...keys }, context, { index })
-  })
-  return prepared.every(isReady) ? prepared : Promise.all(prepared)
+    return prepare(queue, payload, { ...same, ...keys }, context, { index, again })
+  }
+  return inOrder(payloads.length, one)
 }
 
-function isReady(envelope: MaybePromise<Envelope>): envelope is Envelope {
-  return !isPromise(envelope)
+/** Together when one has to wait, else at once. */
+function inOrder<T>(count: number, one: (index: number) => MaybePromise<T>): MaybePromise<T[]> {
+  const ready: T[] = []
+  const waiting: MaybePromise<T>[] = []
+  try {
+    for (let index = 0; index < count; index += 1) {
+      const made = one(index)
+      if (waiting.length > 0) waiting.push(made)
+      else if (isPromise(made)) waiting.push(...ready, made)
+      else ready.push(made)
+    }
+  } catch (error) {
+    // Nobody will ask those before it, and a rejection that nobody sees ends the process.
+    Promise.all(waiting).catch(() => undefined)
+    throw error
+  }
+  return waiting.length > 0 ? Promise.all(waiting) : ready
 }
 
 function checkBatchOptions(send: BatchSendOptions<never>, queue: AnyQueue): void {
@@ -210,65 +220,4 @@ function checkBatchOptions(send: BatchSendOptions<never>, queue: AnyQueue): void
 
 function keyOf(name: 'idempotencyKey' | 'dedupeKey', key: unknown): SendOptions {
   return key === undefined ? {} : { [name]: key }
-}
-
-function resultOf(
-  sent: Sent,
-  envelope: Envelope,
-  options: SenderOptions,
-  index?: number,
-): SendResult {
-  if (sent.ok) {
-    if (!sent.duplicate) options.onSent(1)
-    return { id: sent.id, duplicate: sent.duplicate }
-  }
-  const { queue, transport, drain } = options
-  throw faultError(sent.fault, {
-    queue,
-    messageId: envelope.id,
-    ...(envelope.idempotencyKey === undefined ? {} : { idempotencyKey: envelope.idempotencyKey }),
-    bytes: envelope.body.byteLength,
-    maxBytes: transport.traits.limits.bodyBytes,
-    retryAfterMs: drain.retryAfterMs(queue.capacity === 'unbounded' ? 0 : queue.capacity.maxDepth),
-    ...(index === undefined ? {} : { index }),
-  })
-}
-
-/** All stored, or the fault of the item that stopped the batch. */
-function batchResults(
-  outcomes: readonly Sent[],
-  envelopes: readonly Envelope[],
-  options: SenderOptions,
-): readonly SendResult[] {
-  // Every item of an atomic batch carries the fault's code; only the one that met the other message knows its id.
-  const culprit = outcomes.findIndex((sent) => !sent.ok && sent.fault.id !== undefined)
-  const [sent, envelope] = [outcomes[culprit], envelopes[culprit]]
-  if (outcomes.some(({ ok }) => ok) && !outcomes.every(({ ok }) => ok)) {
-    throw partial(outcomes, envelopes, options)
-  }
-  if (sent !== undefined && envelope !== undefined) resultOf(sent, envelope, options, culprit)
-  return envelopes.map((one, index) => resultOf(outcomeAt(outcomes, index), one, options, index))
-}
-
-/** Only of a backend without atomic batches. */
-function partial(
-  outcomes: readonly Sent[],
-  envelopes: readonly Envelope[],
-  options: SenderOptions,
-): PartialBatchError {
-  const results = envelopes.map((envelope, index): BatchResult => {
-    try {
-      return resultOf(outcomeAt(outcomes, index), envelope, options, index)
-    } catch (error) {
-      if (error instanceof MillraceError) return { error }
-      throw error
-    }
-  })
-  return new PartialBatchError(options.queue.name, options.transport.name, results)
-}
-
-function outcomeAt(outcomes: readonly Sent[], index: number): Sent {
-  const sent = outcomes[index]
-  if (sent === undefined) throw new Error(`no outcome for item ${index}`)
-  return sent
 }

@@ -79,6 +79,25 @@ test('a wrong payload is refused with its issues, in a batch with its index, and
   await closeNow(app, clock)
 })
 
+test('a batch whose schema answers late stores in order; what nobody waits for any more is not left to end the process', async () => {
+  const { app, clock, queue, open } = await stage()
+  const late = {
+    ...queue,
+    schema: z.object({ orderId: z.string().refine(async (id) => id !== '') }),
+  }
+  const slow = await open({ queues: [late] })
+  const stored = await slow.sendBatch(late, [{ orderId: 'a' }, { orderId: 'b' }])
+  const ids = stored.map(({ id }) => id)
+  assert.deepEqual(ids, [...new Set(ids)].sort())
+  // The first is refused by the schema, later; the second at once.
+  const batch = [{ orderId: '' }, { orderId: 1n }] as unknown as readonly { orderId: string }[]
+  await assert.rejects(slow.sendBatch(late, batch), code('MILLRACE_UNSERIALIZABLE_PAYLOAD'))
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal((await app.admin.stats(queue)).depth, 2)
+  await closeNow(slow, clock)
+  await closeNow(app, clock)
+})
+
 test('a batch is all or nothing: one conflict stores none', async () => {
   const { app, clock, queue } = await stage()
   await app.send(queue, { orderId: 'x' }, { idempotencyKey: 'k-1' })
