@@ -1,14 +1,22 @@
 import type { Envelope } from '../../model/envelope.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
-import { prepared, sqliteClient } from '../../sql/sqlite-handle.ts'
+import { prepared } from '../../sql/sqlite-handle.ts'
 import { headersText } from './row.ts'
-import { INSERT_ALIKE, INSERT_MESSAGE, INSERT_MESSAGES, REMOVE_NEWEST } from './statements.ts'
+import {
+  INSERT_ALIKE,
+  INSERT_MESSAGE,
+  INSERT_MESSAGES,
+  INSERT_ROWS,
+  REMOVE_NEWEST,
+} from './statements.ts'
 import type { QueueRow } from './store.ts'
 
 export interface Inserting {
   readonly handle: SqliteHandle
   readonly queue: QueueRow
   readonly now: number
+  /** Whether this client binds numbered parameters; better-sqlite3 cannot. */
+  readonly numbered: boolean
 }
 
 /** False when the id is stored already. */
@@ -17,24 +25,30 @@ export function insertOne(inserting: Inserting, envelope: Envelope): boolean {
   return Number(changes) > 0
 }
 
-/** `INSERT_ROWS` at once: all, or none when one of the ids is stored already. */
-export function insertMany(inserting: Inserting, envelopes: readonly Envelope[]): boolean {
+/** `INSERT_ROWS` of them from this one on: all, or none when one of the ids is stored already. */
+export function insertMany(
+  inserting: Inserting,
+  envelopes: readonly Envelope[],
+  from: number,
+): boolean {
   const { handle } = inserting
-  const [first] = envelopes
-  const { changes } =
-    first !== undefined && areAlike(inserting, first, envelopes)
-      ? prepared(handle, INSERT_ALIKE).run(...paramsOfAlike(inserting, first, envelopes))
-      : prepared(handle, INSERT_MESSAGES).run(
-          ...envelopes.flatMap((envelope) => params(inserting, envelope)),
-        )
-  if (Number(changes) === envelopes.length) return true
-  if (Number(changes) > 0) prepared(handle, REMOVE_NEWEST).run(Number(changes))
+  const [sql, values] = areAlike(inserting, envelopes, from)
+    ? [INSERT_ALIKE, paramsOfAlike(inserting, envelopes, from)]
+    : [INSERT_MESSAGES, paramsOfAll(inserting, envelopes, from)]
+  const changes = Number(prepared(handle, sql).run(...values).changes)
+  if (changes === INSERT_ROWS) return true
+  if (changes > 0) prepared(handle, REMOVE_NEWEST).run(changes)
   return false
 }
 
-/** Those of one `sendBatch` are, and single ones without options. better-sqlite3 cannot bind numbered parameters. */
-function areAlike({ handle }: Inserting, first: Envelope, all: readonly Envelope[]): boolean {
-  return sqliteClient(handle) === 'node:sqlite' && all.every((one) => isAlike(first, one))
+/** Those of one `sendBatch` are, and single ones without options. */
+function areAlike({ numbered }: Inserting, envelopes: readonly Envelope[], from: number): boolean {
+  if (!numbered) return false
+  const first = envelopes[from] as Envelope
+  for (let i = from + 1; i < from + INSERT_ROWS; i += 1) {
+    if (!isAlike(first, envelopes[i] as Envelope)) return false
+  }
+  return first.idempotencyKey === undefined
 }
 
 function isAlike(a: Envelope, b: Envelope): boolean {
@@ -50,15 +64,30 @@ function isAlike(a: Envelope, b: Envelope): boolean {
 
 function paramsOfAlike(
   inserting: Inserting,
-  first: Envelope,
   envelopes: readonly Envelope[],
+  from: number,
 ): readonly unknown[] {
   const [queueId, , state, priority, readyAt, sentAt, , orderingKey, headers] = params(
     inserting,
-    first,
+    envelopes[from] as Envelope,
   )
   const values = [queueId, state, priority, readyAt, sentAt, orderingKey, headers]
-  for (const { id, body } of envelopes) values.push(id, body)
+  for (let i = from; i < from + INSERT_ROWS; i += 1) {
+    const { id, body } = envelopes[i] as Envelope
+    values.push(id, body)
+  }
+  return values
+}
+
+function paramsOfAll(
+  inserting: Inserting,
+  envelopes: readonly Envelope[],
+  from: number,
+): readonly unknown[] {
+  const values: unknown[] = []
+  for (let i = from; i < from + INSERT_ROWS; i += 1) {
+    values.push(...params(inserting, envelopes[i] as Envelope))
+  }
   return values
 }
 

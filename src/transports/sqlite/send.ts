@@ -1,10 +1,10 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
-import { asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { asRow, prepared, sqliteClient } from '../../sql/sqlite-handle.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
-import { insertMany, insertOne } from './insert.ts'
+import { type Inserting, insertMany, insertOne } from './insert.ts'
 import {
   ADD_TO_TOTAL,
   HAS_DEAD_LETTER,
@@ -15,7 +15,7 @@ import {
   RECALL_KEY,
   REMEMBER_KEY,
 } from './statements.ts'
-import { findQueue, type QueueRow } from './store.ts'
+import { findQueue } from './store.ts'
 import { sqliteBounds } from './traits.ts'
 
 export interface SentBatch {
@@ -25,10 +25,7 @@ export interface SentBatch {
   readonly stored: number
 }
 
-interface Placing {
-  readonly handle: SqliteHandle
-  readonly queue: QueueRow
-  readonly now: number
+interface Placing extends Inserting {
   /** Most queues have no dead letters, and then no message is looked up among them. */
   readonly hasDead: boolean
   stored: number
@@ -46,7 +43,8 @@ export function storeBatch(
     return { outcomes: batch.map(() => refused('notFound')), queueId: undefined, stored: 0 }
   }
   const hasDead = prepared(handle, HAS_DEAD_LETTERS).get(queue.id) !== undefined
-  const placing: Placing = { handle, queue, now, hasDead, stored: 0 }
+  const numbered = sqliteClient(handle) === 'node:sqlite'
+  const placing: Placing = { handle, queue, now, numbered, hasDead, stored: 0 }
   const outcomes = storeAll(placing, batch)
   const { stored } = placing
   if (stored > 0) prepared(handle, ADD_TO_TOTAL).run(stored, queue.id)
@@ -62,26 +60,33 @@ export function pruneKeys(handle: SqliteHandle, now: number, batch: readonly Env
 /** By tens where nothing but the id can be in the way, else one by one. */
 function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[] {
   const outcomes: Sent[] = []
-  for (let at = 0; at < batch.length; ) {
-    const ten = batch.slice(at, at + INSERT_ROWS)
-    const together = isSimple(placing, ten) && insertMany(placing, ten)
-    if (together) placing.stored += ten.length
-    for (const envelope of ten) {
+  for (let at = 0; at < batch.length; at += INSERT_ROWS) {
+    const to = Math.min(at + INSERT_ROWS, batch.length)
+    const together = isSimple(placing, batch, at, to) && insertMany(placing, batch, at)
+    if (together) placing.stored += INSERT_ROWS
+    for (let i = at; i < to; i += 1) {
+      const envelope = batch[i] as Envelope
       outcomes.push(together ? stored(envelope.id) : storeOne(placing, envelope))
     }
-    at += ten.length
   }
   return outcomes
 }
 
-function isSimple({ queue, hasDead, stored }: Placing, ten: readonly Envelope[]): boolean {
-  if (hasDead || ten.length < INSERT_ROWS) return false
-  if (queue.maxDepth !== undefined && queue.total + stored + ten.length > queue.maxDepth)
+function isSimple(
+  { queue, hasDead, stored }: Placing,
+  batch: readonly Envelope[],
+  from: number,
+  to: number,
+): boolean {
+  if (hasDead || to - from < INSERT_ROWS) return false
+  if (queue.maxDepth !== undefined && queue.total + stored + INSERT_ROWS > queue.maxDepth)
     return false
-  return ten.every(
-    (envelope) =>
-      envelope.remember === undefined && refusalOf(envelope, sqliteBounds) === undefined,
-  )
+  for (let i = from; i < to; i += 1) {
+    const envelope = batch[i] as Envelope
+    if (envelope.remember !== undefined || refusalOf(envelope, sqliteBounds) !== undefined)
+      return false
+  }
+  return true
 }
 
 function storeOne(placing: Placing, envelope: Envelope): Sent {
