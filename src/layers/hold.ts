@@ -15,7 +15,7 @@ import { wakeable } from './wakeable.ts'
 export function hold(inner: Transport, clock: Clock): Transport {
   return {
     ...inner,
-    traits: { ...inner.traits, release: 'delayed', uncountedRelease: true },
+    traits: { ...inner.traits, release: 'delayed', uncountedRelease: true, order: 'perKey' },
     subscribe: async (queue, options) =>
       holdingSubscription(await inner.subscribe(queue, options), clock),
   }

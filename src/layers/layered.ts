@@ -66,8 +66,7 @@ export function layered(transport: Transport, options: LayeredOptions): Transpor
 function onLog(transport: Transport, clock: Clock): Transport {
   if (transport.traits.settles !== 'upTo') return transport
   const each = settleEach(transport)
-  if (transport.retry === 'hold') return hold(each, clock)
-  return { ...each, traits: { ...each.traits, order: 'none' } }
+  return transport.retry === 'hold' ? hold(each, clock) : each
 }
 
 /** Either of the two may have thrown it. */

@@ -14,7 +14,14 @@ import { wakeable } from './wakeable.ts'
 export function settleEach(inner: Transport): Transport {
   return {
     ...inner,
-    traits: { ...inner.traits, settles: 'each', release: 'immediate', uncountedRelease: true },
+    traits: {
+      ...inner.traits,
+      settles: 'each',
+      release: 'immediate',
+      uncountedRelease: true,
+      // Several of one key are in hand at once.
+      order: 'none',
+    },
     subscribe: async (queue, options) => eachSubscription(await inner.subscribe(queue, options)),
   }
 }

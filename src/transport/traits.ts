@@ -18,6 +18,7 @@ export interface Traits {
   readonly keepsHistory: boolean
   /** A vanished holder is counted and its messages come back alone. */
   readonly countsCrashes: boolean
+  /** `perKey`: of one ordering key the messages come in the order sent; with `settles: 'each'` one at a time, a failed one before its successors. */
   readonly order: 'none' | 'perKey' | 'perQueue'
   readonly delay: { readonly maxMs: number } | 'none'
   /** An id that is stored is not stored again. Without, the same id sent again is a second message with this id. */

@@ -8,8 +8,8 @@ import { bareHarness } from './bare-harness.ts'
 
 const connector = memoryStore()
 const harness = bareHarness({
-  name: 'bare with order + journals and dead letters on a memory store',
-  more: () => ({ order: 'perKey', release: 'delayed' }),
+  name: 'bare with delayed release + journals and dead letters on a memory store',
+  more: () => ({ release: 'delayed' }),
   on: async (broker, clock) => {
     const store = await connectStore(connector, clock)
     return layered(broker, { store, clock, logger: silentLogger, random: Math.random })

@@ -12,6 +12,7 @@ import { delay } from './delay.ts'
 import { diagnose } from './diagnose.ts'
 import { lease } from './lease.ts'
 import { limits } from './limits.ts'
+import { order } from './order.ts'
 import { receive } from './receive.ts'
 import { redrive } from './redrive.ts'
 import { release } from './release.ts'
@@ -27,6 +28,7 @@ export const families: readonly Family[] = [
   ack,
   release,
   lease,
+  order,
   crash,
   deadLetter,
   redrive,

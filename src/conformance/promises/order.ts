@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import type { Delivery } from '../../model/delivery.ts'
+import type { Envelope } from '../../model/envelope.ts'
+import { acked, assertAllOk, died, idsOf, released } from '../acts.ts'
+import type { Family, Subject } from '../promise.ts'
+import type { Scope } from '../scope.ts'
+import { orderedKeys } from '../workloads/ordered-keys.ts'
+
+/** Of a log only what settles one by one hands out one message of a key at a time. */
+const perKey = ({ traits }: Subject): boolean =>
+  traits.order === 'perKey' && traits.settles === 'each'
+
+const DELAY_MS = 600
+
+/** `A1`, `A2`, `B1`, …: the letter is the key, the number the place; ids are unique to the test. */
+function keyed(scope: Scope, ...names: readonly string[]): readonly Envelope[] {
+  const suffix = Math.floor(scope.random() * 2 ** 40).toString(36)
+  return names.map((name) =>
+    scope.message({ id: `${name}-${suffix}`, orderingKey: name.slice(0, 1) }),
+  )
+}
+
+function nameOf({ envelope }: Delivery): string {
+  return envelope.id.slice(0, 2)
+}
+
+/** Acks whatever comes, until so many were acked; answers their names in that order. */
+async function drain(
+  scope: Scope,
+  from: Parameters<Scope['receive']>[0],
+  count: number,
+): Promise<readonly string[]> {
+  const done: string[] = []
+  await scope.until(`${count} messages in order`, async () => {
+    const came = await scope.receive(from)
+    if (came.length > 0) assertAllOk(await scope.settle(from, ...came.map(acked)))
+    done.push(...came.map(nameOf))
+    return done.length >= count
+  })
+  return done
+}
+
+function ofKey(names: readonly string[], key: string): readonly string[] {
+  return names.filter((name) => name.startsWith(key))
+}
+
+export const order: Family = {
+  name: 'order',
+  promises: [
+    {
+      title: 'Of one key a single message is in hand, and the next one follows its ack.',
+      when: perKey,
+      async keep(scope) {
+        const name = await scope.queue()
+        await scope.send(scope.near, name, ...keyed(scope, 'A1', 'A2', 'A3'))
+        const from = await scope.subscribe(scope.far, name)
+        for (const next of ['A1', 'A2', 'A3']) {
+          const head = await scope.one(from)
+          assert.equal(nameOf(head), next)
+          assert.deepEqual(idsOf(await scope.receive(from)), [])
+          assertAllOk(await scope.settle(from, acked(head)))
+        }
+      },
+    },
+    {
+      title: 'Different keys are in hand at once.',
+      when: perKey,
+      async keep(scope) {
+        const name = await scope.queue()
+        await scope.send(scope.near, name, ...keyed(scope, 'A1', 'A2', 'B1', 'C1'))
+        const came = await scope.take(await scope.subscribe(scope.far, name), 3)
+        assert.deepEqual(came.map(nameOf).sort(), ['A1', 'B1', 'C1'])
+      },
+    },
+    {
+      title: 'A released message comes again before its successors.',
+      when: (subject) => perKey(subject) && subject.traits.release === 'delayed',
+      async keep(scope) {
+        const { near, far, settle, traits } = scope
+        const name = await scope.queue()
+        await scope.send(near, name, ...keyed(scope, 'A1', 'A2', 'B1', 'B2'))
+        const from = await scope.subscribe(far, name)
+        const first = await scope.take(from, 2)
+        const failed = first.filter((one) => nameOf(one) === 'A1')
+        const counted = traits.keepsHistory
+        const acts = failed.map((one) => released(one, { counted, delayMs: DELAY_MS }))
+        assertAllOk(await settle(from, ...acts))
+        assertAllOk(await settle(from, ...first.filter((one) => nameOf(one) === 'B1').map(acked)))
+        const done = await drain(scope, from, 3)
+        assert.deepEqual(ofKey(done, 'A'), ['A1', 'A2'])
+        assert.deepEqual(ofKey(done, 'B'), ['B2'])
+        // Where keys share a lane (a partition), all of it waits.
+        if (traits.claim.kind !== 'assignment') assert.equal(done[0], 'B2')
+      },
+    },
+    {
+      title: 'A key goes on after its head has died.',
+      when: (subject) => perKey(subject) && subject.traits.deadLetters === 'native',
+      async keep(scope) {
+        const name = await scope.queue()
+        await scope.send(scope.near, name, ...keyed(scope, 'A1', 'A2', 'A3'))
+        const from = await scope.subscribe(scope.far, name)
+        assertAllOk(await scope.settle(from, died(await scope.one(from))))
+        assert.deepEqual(await drain(scope, from, 2), ['A2', 'A3'])
+      },
+    },
+    {
+      title: 'The next holder goes on with the message that a vanished one had in hand.',
+      when: perKey,
+      async keep(scope) {
+        const name = await scope.queue()
+        await scope.send(scope.near, name, ...keyed(scope, 'A1', 'A2', 'B1', 'B2'))
+        const doomed = await scope.connect()
+        await scope.take(await scope.subscribeShortly(doomed, name), 2)
+        await scope.vanish(doomed)
+        await scope.leaseRunsOut()
+        const done = await drain(scope, await scope.subscribe(scope.far, name), 4)
+        assert.deepEqual(ofKey(done, 'A'), ['A1', 'A2'])
+        assert.deepEqual(ofKey(done, 'B'), ['B1', 'B2'])
+      },
+    },
+    {
+      title: 'What a consumer that closes had in hand comes again before its successors.',
+      when: perKey,
+      async keep(scope) {
+        const name = await scope.queue()
+        await scope.send(scope.near, name, ...keyed(scope, 'A1', 'A2', 'A3'))
+        const first = await scope.subscribe(scope.near, name)
+        assert.equal(nameOf(await scope.one(first)), 'A1')
+        await first.close()
+        const done = await drain(scope, await scope.successor(scope.far, name), 3)
+        assert.deepEqual(done, ['A1', 'A2', 'A3'])
+      },
+    },
+    {
+      title: 'Keys stay in order while consumers come, fail, go and vanish.',
+      when: perKey,
+      async keep(scope) {
+        const isFull = scope.depth === 'full'
+        const verdict = await orderedKeys(scope, {
+          keys: isFull ? 40 : 5,
+          messagesPerKey: isFull ? 100 : 20,
+          consumers: 3,
+          vanishes: isFull ? 12 : 3,
+          withinMs: isFull ? 600_000 : 90_000,
+        })
+        assert.deepEqual(verdict, { overtaken: [], together: [], lost: [] })
+      },
+    },
+  ],
+}
