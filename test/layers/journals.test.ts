@@ -1,8 +1,8 @@
 import { after, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { memoryStore } from 'millrace/store'
-import { layered } from '../../src/layers/layered.ts'
-import { silentLogger } from '../../src/model/logger.ts'
+import { deadLetters } from '../../src/layers/dead-letters.ts'
+import { journals } from '../../src/layers/journals.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { bareHarness } from './bare-harness.ts'
 
@@ -12,7 +12,7 @@ const harness = bareHarness({
   more: () => ({ release: 'delayed' }),
   on: async (broker, clock) => {
     const store = await connectStore(connector, clock)
-    return layered(broker, { store, clock, logger: silentLogger, random: Math.random })
+    return deadLetters(journals(broker, store), { store, clock, random: Math.random })
   },
 })
 after(() => harness.dispose())
