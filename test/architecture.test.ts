@@ -18,8 +18,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   inbox: ['model', 'transport', 'sql'],
   outbox: ['model', 'transport', 'sql'],
   deadletters: ['model', 'transport'],
+  flow: ['model', 'store'],
   // An app holds its admin and a queue its codec, so these two stand below the runtime.
-  admin: ['model', 'transport', 'deadletters', 'codec'],
+  admin: ['model', 'transport', 'deadletters', 'codec', 'flow'],
   runtime: [
     'model',
     'transport',
@@ -30,6 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'inbox',
     'outbox',
     'deadletters',
+    'flow',
     'admin',
     'sql',
   ],
@@ -46,7 +48,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // `testing` for its seeded random numbers only; no runner and no backend.
   conformance: ['model', 'transport', 'store', 'layers', 'testing/seeded-random.ts'],
   http: ['model', 'runtime', 'admin', 'codec'],
-  cli: ['model', 'runtime', 'admin', 'http'],
+  cli: ['model', 'runtime', 'admin', 'http', 'flow'],
   'index.ts': ['model', 'transport', 'codec', 'inbox', 'outbox', 'runtime', 'admin'],
 }
 

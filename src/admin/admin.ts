@@ -5,6 +5,11 @@ export interface Admin {
   /** What the backend does by itself, and who brings the rest. */
   backend(): BackendView
   stats(queue: QueueRef): Promise<QueueStats>
+  /**
+   * How many workers a queue needs, and why (Little's law). Handlers are measured by the workers; with a store by all of them together,
+   * else by this process alone.
+   */
+  scale(queue: QueueRef, options?: ScaleOptions): Promise<ScaleView>
   pause(queue: QueueRef): Promise<void>
   resume(queue: QueueRef): Promise<void>
   readonly messages: {
@@ -62,6 +67,45 @@ export interface QueueStats {
   readonly ageMs: number | undefined
   readonly paused: boolean
   readonly capacity: number | 'unbounded'
+}
+
+/** What is wanted, and what the caller knows better than was measured. */
+export interface ScaleOptions {
+  /** Handlers side by side in one worker, 1 to 10,000. Default: those of this app's worker of the queue, else 10. */
+  readonly concurrency?: number
+  /** What waits now must be gone within this time, in ms, 1,000 to 86,400,000. Default 60,000. */
+  readonly clearWithinMs?: number
+  /** Share of the time that a slot is busy, 0.1 to 1. Default 0.8: near 1 waiting grows without bound. */
+  readonly utilisation?: number
+  /** Workers at least, 0 to 10,000. Default 0. */
+  readonly min?: number
+  /** Workers at most, 1 to 10,000. Default 10,000. */
+  readonly max?: number
+  /** Look twice, so far apart, to see whether the queue grows; in ms, 0 to 60,000. Default 0: since earlier calls. */
+  readonly watchMs?: number
+  /** How long a handler takes, in ms, 0 to 86,400,000. Default: as measured. */
+  readonly handlerMs?: number
+  /** Messages that come per second. Default: handlers that ended per second, and what the queue grew; needs a store. */
+  readonly arrivalsPerSecond?: number
+}
+
+/** Undefined is not zero: nobody can say it. */
+export interface ScaleView {
+  readonly queue: string
+  /** Workers that are needed. Undefined when too little is known; `why` says what. */
+  readonly workers: number | undefined
+  /** Handlers side by side that are needed, in all workers together. */
+  readonly slots: number | undefined
+  /** A sentence for each step of the sum. */
+  readonly why: readonly string[]
+  readonly depth: number | undefined
+  readonly inFlight: number | undefined
+  readonly ageMs: number | undefined
+  readonly paused: boolean
+  readonly handlerMs: number | undefined
+  readonly arrivalsPerSecond: number | undefined
+  /** Who measured the handlers: all processes, through the store; this one alone; nobody. */
+  readonly measuredIn: 'fleet' | 'process' | 'nowhere'
 }
 
 export interface MessageView {

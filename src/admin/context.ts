@@ -1,3 +1,4 @@
+import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import type { Browse, Shelf, Transport } from '../transport/transport.ts'
@@ -18,6 +19,13 @@ export interface AdminContext {
   readonly find: (queue: QueueRef) => AdminQueue
   /** How long the inbox remembers a key, in ms; undefined without an inbox. */
   readonly inboxTtlMs: number | undefined
+  /** How long handlers took lately: in all processes (with a store), and in this one. */
+  readonly measureOf: (queue: string) => Promise<{
+    readonly fleet: Measure | undefined
+    readonly own: Measure | undefined
+  }>
+  /** Handlers side by side at most in a worker of this queue. */
+  readonly concurrencyOf: (queue: string) => number
 }
 
 export function browseOf(transport: Transport): Browse {

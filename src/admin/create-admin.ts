@@ -3,6 +3,7 @@ import { type AdminContext, browseAct, browseOf } from './context.ts'
 import { deadLetterDesk } from './dead-letter-desk.ts'
 import { checkId } from './dead-letter-options.ts'
 import { diagnosed } from './diagnosed.ts'
+import { scaleDesk } from './scale-desk.ts'
 import { deadMessageView, messageView } from './views.ts'
 
 /** The administration of the queues of one app. */
@@ -21,6 +22,7 @@ export function createAdmin(given: AdminContext): Admin {
         capacity: queue.capacity === 'unbounded' ? 'unbounded' : queue.capacity.maxDepth,
       }
     },
+    scale: scaleDesk(context),
     pause: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, true),
     resume: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, false),
     messages: {

@@ -2,6 +2,7 @@ import { resolveIntakeOptions } from '../http/intake-options.ts'
 import { OptionsError } from '../model/errors.ts'
 import { read, readString } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
+import { resolveConcurrency } from '../runtime/concurrency.ts'
 import { CONFIG_KEYS, type MillraceConfig } from '../runtime/config.ts'
 import type { IntakeOptions } from '../runtime/intake-options.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
@@ -53,9 +54,7 @@ function checkWorkers(workers: unknown, queues: readonly AnyQueue[], found: Prob
       continue
     }
     found.knownKeys(worker, WORKER_KEYS, at)
-    const concurrency = read(worker, 'concurrency')
-    if (concurrency !== undefined)
-      found.number(`${at}.concurrency`, concurrency, { min: 1, max: 10_000 })
+    resolveConcurrency(`${at}.concurrency`, read(worker, 'concurrency'), found)
     if (queues.length > 0 && !queues.some((one) => one.name === queue.name))
       found.add(`${at}: queue "${queue.name}" is not among queues; add it there`)
     if (names.includes(queue.name))

@@ -8,6 +8,7 @@ import type { IntakeApp, ResolvedIntakeOptions } from './intake-options.ts'
 import { IDEMPOTENCY_HEADER, sendOptionsOf, traceOf } from './message-headers.ts'
 import { refusalOfError } from './refusal-of-error.ts'
 import { readJson } from './request-body.ts'
+import { scaleOf } from './scale-request.ts'
 import { plainResult, sendBatch } from './send-batch.ts'
 import { tokenCheck } from './token-check.ts'
 
@@ -69,15 +70,23 @@ async function answer(
   res: ServerResponse,
   context: Context,
 ): Promise<Answer> {
+  const { app } = context
   const path = (req.url ?? '/').split('?', 1)[0] ?? '/'
   if (path === '/healthz') return allow(req, 'GET', { status: 200, body: { ok: true } })
   if (path === '/readyz') return allow(req, 'GET', await readiness(req, context))
+  const scaled = /^\/scale\/([^/]+)$/.exec(path)
+  if (scaled) {
+    authorize(req, context)
+    if (req.method !== 'GET' && req.method !== 'HEAD') throw notAllowed('GET, HEAD')
+    const queue = findQueue(scaled[1] ?? '', context)
+    return { status: 200, body: await scaleOf(app, queue.name, req.url ?? '') }
+  }
   const route = /^\/queues\/([^/]+)\/messages(\/batch)?$/.exec(path)
   if (!route)
     throw refuse(
       404,
       'NOT_FOUND',
-      'expected POST /queues/:name/messages or /queues/:name/messages/batch',
+      'expected POST /queues/:name/messages or /queues/:name/messages/batch, or GET /scale/:name',
     )
   authorize(req, context)
   if (req.method !== 'POST') throw notAllowed('POST')

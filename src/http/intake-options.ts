@@ -9,7 +9,10 @@ import type { IntakeOptions } from '../runtime/intake-options.ts'
 import { isLoopbackHost } from './address.ts'
 
 /** The part of an app that an intake needs. */
-export type IntakeApp = Pick<App, 'queues' | 'send' | 'sendBatch' | 'health'>
+export type IntakeApp = Pick<App, 'queues' | 'send' | 'sendBatch' | 'health'> & {
+  /** For `GET /scale/:queue`. */
+  readonly admin?: Pick<App['admin'], 'scale'>
+}
 
 export interface ResolvedIntakeOptions {
   readonly host: string

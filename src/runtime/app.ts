@@ -1,4 +1,5 @@
 import type { Admin } from '../admin/admin.ts'
+import type { AdaptiveConcurrency } from '../flow/adapt-slots.ts'
 import type { Handler } from './message.ts'
 import type { AnyQueue, QueueDefinition } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
@@ -39,8 +40,10 @@ export interface App<Tx = unknown> {
 }
 
 export interface WorkOptions {
-  /** Runs side by side in this process, 1 to 10,000. Default 10. */
-  readonly concurrency?: number
+  /**
+   * Runs side by side in this process, 1 to 10,000, or bounds between which their number follows the queue. Default 10.
+   */
+  readonly concurrency?: number | AdaptiveConcurrency
 }
 
 export interface CloseOptions {

@@ -1,3 +1,4 @@
+import type { WorkOptions } from './app.ts'
 import type { MillraceOptions } from './create.ts'
 import type { IntakeOptions } from './intake-options.ts'
 import type { Handler } from './message.ts'
@@ -37,7 +38,7 @@ export interface WorkerConfig<Tx = unknown> {
   readonly queue: AnyQueue
   /** A method, so that a worker of any payload is a WorkerConfig. */
   handler(...args: Parameters<Handler<never, Tx>>): unknown
-  readonly concurrency?: number
+  readonly concurrency?: WorkOptions['concurrency']
 }
 
 /** Types a config file's default export. @example export default defineConfig({ transport, queues, workers }) */
@@ -52,7 +53,7 @@ export function defineConfig<Tx>(config: MillraceConfig<Tx>): MillraceConfig<Tx>
 export function defineWorker<In, Out, Tx = unknown>(
   queue: QueueDefinition<In, Out>,
   handler: Handler<Out, Tx>,
-  options: { readonly concurrency?: number } = {},
+  options: WorkOptions = {},
 ): WorkerConfig<Tx> {
   return { queue, handler, ...options }
 }

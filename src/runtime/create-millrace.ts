@@ -1,17 +1,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
+import { type Meter, meter } from '../flow/meter.ts'
+import { type Concurrency, mostSlots, queueFlow } from '../flow/queue-flow.ts'
 import { hasCode, MillraceError } from '../model/errors.ts'
 import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
 import { admission } from './admission.ts'
-import type { App, QueueCounters } from './app.ts'
+import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
+import { resolveConcurrency } from './concurrency.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
 import { type DrainRate, drainRate } from './drain-rate.ts'
+import { measureOf, sightOf } from './flow-sources.ts'
 import { healthOf } from './health.ts'
 import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import type { Handler } from './message.ts'
@@ -28,6 +32,7 @@ interface Lane {
   readonly sender: Sender
   readonly counters: Counting
   readonly drain: DrainRate
+  readonly meter: Meter
 }
 
 /** Handlers start outside of whoever called us: no request's async context leaks into a message (SEC-04). */
@@ -44,6 +49,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const lanes = makeLanes(resolved, parts, closed.signal)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
+  const most = new Map<string, number>()
   const life = lifecycle({
     resolved,
     parts,
@@ -58,12 +64,15 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     find: (queue) => find(queue).queue,
     inboxTtlMs: parts.inbox?.ttlMs,
     backend: () => backendView(parts),
+    measureOf: (name) => measureOf(find(name).meter, parts.store),
+    concurrencyOf: (name) => most.get(name) ?? 10,
   })
 
   const work: App<Tx>['work'] = (queue, handler, given = {}) => {
     const lane = find(queue)
     const { name } = lane.queue
     const concurrency = checkWork(name, handler, given, workers, life)
+    most.set(name, mostSlots(concurrency))
     workers.set(
       name,
       worker<Tx>({
@@ -71,7 +80,13 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
         ...lane,
         // The one place where the payload's type is asserted: the queue's schema has validated the value.
         handler: (message, ctx) => outside(handler as Handler<unknown, Tx>, message, ctx),
-        concurrency,
+        flow: queueFlow({
+          ...resolved,
+          queue: name,
+          concurrency,
+          meter: lane.meter,
+          gauge: () => sightOf(parts.transport, name),
+        }),
         transport: parts.transport,
         inbox: parts.inbox,
         senderOf: (to) => find(to).sender,
@@ -112,7 +127,7 @@ function makeLanes<Tx>(
 ): ReadonlyMap<string, Lane> {
   const { clock, random } = resolved
   const newId = idMaker(clock, random)
-  const { transport, outbox } = parts
+  const { transport, outbox, store } = parts
   const transactions = transactionSends(transport, outbox)
   const lanes = new Map<string, Lane>()
   for (const queue of resolved.queues) {
@@ -130,7 +145,8 @@ function makeLanes<Tx>(
       },
       closed,
     })
-    lanes.set(queue.name, { queue, sender: made, counters, drain })
+    const measures = meter({ ...resolved, queue: queue.name, store })
+    lanes.set(queue.name, { queue, sender: made, counters, drain, meter: measures })
   }
   return lanes
 }
@@ -156,20 +172,16 @@ function findLane(lanes: ReadonlyMap<string, Lane>, queue: QueueRef): Lane {
 function checkWork(
   queue: string,
   handler: unknown,
-  given: { readonly concurrency?: number },
+  given: WorkOptions,
   workers: ReadonlyMap<string, Worker>,
   life: Lifecycle,
-): number {
+): Concurrency {
   const found = problems(`work on queue "${queue}"`)
   found.knownKeys(given, ['concurrency'])
   if (typeof handler !== 'function') found.add(`handler: expected a function, got ${show(handler)}`)
   if (workers.has(queue)) found.add('the queue has a handler in this app already')
   if (life.started()) found.add('register handlers before start()')
-  const concurrency = found.number('concurrency', given.concurrency, {
-    min: 1,
-    max: 10_000,
-    default: 10,
-  })
+  const concurrency = resolveConcurrency('concurrency', given.concurrency, found)
   found.throwIfAny()
   return concurrency
 }

@@ -31,7 +31,7 @@ export interface Hands {
 const ABANDONED_MAX = 1_000
 
 export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
-  const { queue, concurrency, transport } = deps
+  const { queue, flow, clock, transport } = deps
   const running = new Set<Run<Tx>>()
   const change = notifier()
   let settling = 0
@@ -63,6 +63,8 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   }
 
   const start: Hands['start'] = (delivery, message) => {
+    const startedAt = clock.now()
+    flow.began()
     const run = new Run(runDeps, delivery, message)
     running.add(run)
     keeper?.hold(delivery, run.lose)
@@ -71,6 +73,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     void run.returned.then(change.notify)
     void run.ended.then((end) => {
       running.delete(run)
+      flow.ended(clock.now() - startedAt)
       if (delivery.alone) alone = false
       void settle(delivery, (to) => to.run(delivery, message.idempotencyKey, end, run.effectState))
       change.notify()
@@ -79,8 +82,9 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
 
   return {
     slots: () => {
-      if (alone || deps.counters.abandoned >= ABANDONED_MAX + concurrency) return 0
-      return Math.min(concurrency - running.size, 2 * concurrency - running.size - settling)
+      const most = flow.slots()
+      if (alone || deps.counters.abandoned >= ABANDONED_MAX + most) return 0
+      return Math.min(most - running.size, 2 * most - running.size - settling)
     },
     get running() {
       return running.size

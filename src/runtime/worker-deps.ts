@@ -1,4 +1,5 @@
 import type { DeadLetterView } from '../admin/admin.ts'
+import type { QueueFlow } from '../flow/queue-flow.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
@@ -13,7 +14,7 @@ import type { Sender } from './sender.ts'
 export interface WorkerDeps<Tx> {
   readonly queue: AnyQueue
   readonly handler: Handler<unknown, Tx>
-  readonly concurrency: number
+  readonly flow: QueueFlow
   readonly transport: Transport
   readonly inbox: Inbox<Tx> | undefined
   readonly clock: Clock

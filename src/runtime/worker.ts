@@ -27,8 +27,13 @@ export interface Worker {
 /** How long one receive waits in the backend. Short enough that a pause or a lost wake-up costs little. */
 const RECEIVE_WAIT_MS = 5_000
 
+/** What runs, and as many settlements on their way. */
+function inFlightOf(slots: number): number {
+  return 2 * Math.max(1, slots)
+}
+
 export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
-  const { queue, concurrency, transport } = deps
+  const { queue, flow, transport } = deps
   const stopped = new AbortController()
   const ended = new AbortController()
   const leaseMs = leaseMsOf(queue)
@@ -63,14 +68,19 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   return {
     start: async () => {
       if (loop !== undefined) return
-      const maxInFlight = 2 * concurrency
+      const maxInFlight = inFlightOf(flow.slots())
       const options = { group: 'workers', leaseMs, maxInFlight }
       subscription = await transport.subscribe(queue.name, options).catch((cause: unknown) => {
         const call = { where: `queue "${queue.name}"`, reads: true, fields: { queue: queue.name } }
         throw backendError({ ...transport.diagnose(cause), cause }, call)
       })
       if (ended.signal.aborted) return subscription.close()
-      equip(subscription)
+      const opened = subscription
+      equip(opened)
+      flow.start((slots) => {
+        opened.resize(inFlightOf(slots))
+        held.notify()
+      })
       loop = run(subscription)
     },
     stop: () => {
@@ -87,7 +97,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
       ended.abort()
       held.notify()
       keeper?.close()
-      await subscription?.close()
+      await Promise.all([subscription?.close(), flow.close()])
     },
     problems: () => {
       const failing = keeper?.failingSince !== undefined

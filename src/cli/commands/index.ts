@@ -12,6 +12,7 @@ import { message } from './message.ts'
 import { migrate } from './migrate.ts'
 import { pause } from './pause.ts'
 import { resume } from './resume.ts'
+import { scale } from './scale.ts'
 import { send } from './send.ts'
 import { start } from './start.ts'
 import { stats } from './stats.ts'
@@ -22,6 +23,7 @@ export const commands: readonly Command[] = [
   start,
   send,
   stats,
+  scale,
   doctor,
   dlqLs,
   dlqShow,

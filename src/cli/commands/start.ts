@@ -1,6 +1,6 @@
 import { intake } from '../../http/index.ts'
 import { systemClock } from '../../model/clock.ts'
-import type { App } from '../../runtime/app.ts'
+import type { App, WorkOptions } from '../../runtime/app.ts'
 import type { MillraceConfig } from '../../runtime/config.ts'
 import { createMillrace } from '../../runtime/create-millrace.ts'
 import type { Handler } from '../../runtime/message.ts'
@@ -89,12 +89,17 @@ async function close(app: App, events: EventLog, second: AbortSignal): Promise<v
   await closed
 }
 
+function sideBySide(concurrency: WorkOptions['concurrency'] = 10): string {
+  if (typeof concurrency === 'number') return String(concurrency)
+  return `${concurrency.min} to ${concurrency.max}`
+}
+
 function startedText(
   workers: NonNullable<MillraceConfig['workers']>,
   url: string | undefined,
 ): string {
   const names = workers.map(
-    ({ queue, concurrency }) => `${queue.name} (${concurrency ?? 10} at a time)`,
+    ({ queue, concurrency }) => `${queue.name} (${sideBySide(concurrency)} at a time)`,
   )
   const parts = [
     ...(names.length > 0 ? [`working on ${names.join(', ')}`] : []),

@@ -1,0 +1,13 @@
+import '../model/node-version.ts'
+
+export {
+  type AdaptiveConcurrency,
+  adaptSlots,
+  firstSlots,
+  LOOK_EVERY_MS,
+  type SlotLook,
+  type SlotSettings,
+  type SlotState,
+} from './adapt-slots.ts'
+export { type Measure, measured, type Ran, runsPerSecond } from './measure.ts'
+export { type Recommendation, recommend, type ScaleFacts, type ScaleGoal } from './recommend.ts'
