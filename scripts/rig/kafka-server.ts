@@ -26,8 +26,10 @@ export interface Kafka {
 export interface KafkaOptions {
   /** Default 1. With 3, each record has three copies, two of them needed for a confirmation. */
   readonly nodes?: number
-  /** More lines of server.properties; a later one wins. */
-  readonly config?: readonly string[]
+  /** More lines of server.properties, of each node its own where it is a function; a later line wins. */
+  readonly config?:
+    | readonly string[]
+    | ((node: KafkaNode) => readonly string[] | Promise<readonly string[]>)
 }
 
 const JVM = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
@@ -40,15 +42,18 @@ export async function startKafka(options: KafkaOptions = {}): Promise<Kafka> {
   const places = await Promise.all(
     Array.from({ length: options.nodes ?? 1 }, (_, n) => newPlace(n + 1)),
   )
-  const settled = await Promise.allSettled(
-    places.map((place) => startNode(program, place, places, options.config ?? [])),
-  )
-  const nodes = settled.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []))
+  const { config = [] } = options
+  const start = async (place: KafkaNode): Promise<KafkaServer> => {
+    const more = typeof config === 'function' ? await config(place) : config
+    return startNode(program, place, places, more)
+  }
+  const settled = await Promise.allSettled(places.map(start))
+  const nodes = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const stop = async (): Promise<void> => {
     await Promise.all(nodes.map((node) => node.stop()))
   }
   try {
-    for (const start of settled) if (start.status === 'rejected') throw start.reason
+    for (const one of settled) if (one.status === 'rejected') throw one.reason
     await Promise.all(nodes.map(({ broker }) => complete(broker, nodes.length)))
   } catch (error) {
     await stop()
