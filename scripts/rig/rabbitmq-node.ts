@@ -42,16 +42,24 @@ export function nodeEnv(place: NodePlace, folder: string): NodeJS.ProcessEnv {
   }
 }
 
-export function prepareNode(place: NodePlace, folder: string, more: readonly string[]): void {
+export interface NodeSettings {
+  /** More lines of rabbitmq.conf. */
+  readonly config?: readonly string[]
+  /** Plugins beside the management. */
+  readonly plugins?: readonly string[]
+}
+
+export function prepareNode(place: NodePlace, folder: string, settings: NodeSettings): void {
+  const { config = [], plugins = [] } = settings
   for (const name of ['mnesia', 'log']) mkdirSync(join(folder, name))
   writeFileSync(join(folder, 'rabbitmq-env.conf'), '')
-  writeFileSync(join(folder, 'plugins'), '[rabbitmq_management].\n')
+  writeFileSync(join(folder, 'plugins'), `[${['rabbitmq_management', ...plugins].join()}].\n`)
   const lines = [
     `management.tcp.port = ${place.managementPort}`,
     'management.tcp.ip = 127.0.0.1',
     'vm_memory_high_watermark.absolute = 512MB',
     'disk_free_limit.absolute = 50MB',
-    ...more,
+    ...config,
   ]
   writeFileSync(join(folder, 'rabbitmq.conf'), `${lines.join('\n')}\n`)
   const cookie = join(folder, '.erlang.cookie')

@@ -5,7 +5,7 @@ import { freePort, run } from './command.ts'
 import { type Epmd, startEpmd } from './epmd.ts'
 import { type PrivateServer, startServer } from './private-server.ts'
 import { managementVersion } from './rabbitmq-management.ts'
-import { type NodePlace, nodeEnv, prepareNode } from './rabbitmq-node.ts'
+import { type NodePlace, type NodeSettings, nodeEnv, prepareNode } from './rabbitmq-node.ts'
 
 /** A private RabbitMQ node with its management plugin. Fault tests start their own, so that they may break it. */
 export interface RabbitmqServer extends PrivateServer {
@@ -18,9 +18,7 @@ export interface RabbitmqServer extends PrivateServer {
   ctl(...args: readonly string[]): Promise<string>
 }
 
-export interface RabbitmqOptions {
-  /** More lines of rabbitmq.conf. */
-  readonly config?: readonly string[]
+export interface RabbitmqOptions extends NodeSettings {
   /** A node whose cluster the new one joins. It has to be stopped last: the others find each other through it. */
   readonly join?: RabbitmqServer
 }
@@ -32,14 +30,14 @@ const READY_MS = 120_000
 export const RABBITMQ_COMMAND = 'apt-get install --no-install-recommends rabbitmq-server'
 
 export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqServer> {
-  const { join: first, config = [] } = options
+  const { join: first, ...settings } = options
   if (!existsSync(join(PROGRAMS, 'rabbitmq-server'))) {
     throw new Error(`there is no rabbitmq-server in ${PROGRAMS}`)
   }
   const epmd = first === undefined ? await startEpmd() : undefined
   try {
     const place = await newPlace(first?.place, epmd)
-    const node = await startNode(place, config, epmd)
+    const node = await startNode(place, settings, epmd)
     if (first !== undefined) await joinCluster(node, first.place.node)
     return node
   } catch (error) {
@@ -62,7 +60,7 @@ async function newPlace(first: NodePlace | undefined, epmd: Epmd | undefined): P
 
 async function startNode(
   place: NodePlace,
-  config: readonly string[],
+  settings: NodeSettings,
   epmd: Epmd | undefined,
 ): Promise<RabbitmqServer> {
   const managementUrl = `http://guest:guest@127.0.0.1:${place.managementPort}`
@@ -71,7 +69,7 @@ async function startNode(
     file: join(PROGRAMS, 'rabbitmq-server'),
     args: () => [],
     env: (folder) => nodeEnv(place, folder),
-    prepare: (folder) => prepareNode(place, folder, config),
+    prepare: (folder) => prepareNode(place, folder, settings),
     // It opens this port last.
     answers: async () => (await managementVersion(managementUrl, place.port)) !== undefined,
     readyMs: READY_MS,

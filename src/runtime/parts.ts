@@ -8,6 +8,7 @@ import { messageOfError } from '../model/describe-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
 import { read } from '../model/probe.ts'
+import { tlsRefusal } from '../model/tls-refusal.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import { pgRefusal } from '../sql/pg-refusal.ts'
 import type { Store } from '../store/store.ts'
@@ -128,6 +129,8 @@ async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
   try {
     return await opened
   } catch (cause) {
+    const insecure = tlsRefusal(cause, name)
+    if (insecure !== undefined) throw insecure
     if (isMillraceError(cause)) throw cause
     const refusal = pgRefusal(cause, name)
     if (refusal !== undefined) throw refusal

@@ -1,5 +1,5 @@
 import { closedError } from '../../model/closed-error.ts'
-import { MillraceError } from '../../model/errors.ts'
+import { hasCode, MillraceError } from '../../model/errors.ts'
 import { read } from '../../model/probe.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
 import type { AmqpConnection } from './amqp-shapes.ts'
@@ -57,14 +57,13 @@ function opener(
   const { url, socket } = address
   const urls = typeof url === 'string' ? [url] : url
   let next = Math.floor(random() * urls.length)
-  return async () => {
-    const { connect: open } = await loadClient()
+  const openNext = async (client: typeof import('amqplib')): Promise<AmqpConnection> => {
     const target = new URL(urls[next % urls.length] ?? '')
     next += 1
     if (!target.searchParams.has('heartbeat')) {
       target.searchParams.set('heartbeat', String(Math.ceil(heartbeatMs / 1_000)))
     }
-    const opened = open(target.href, {
+    const opened = client.connect(target.href, {
       noDelay: true,
       keepAlive: true,
       timeout: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
@@ -72,9 +71,31 @@ function opener(
       ...socket,
     })
     return await opened.catch((error: unknown) => {
-      throw vhostError(error, target) ?? error
+      throw loginError(error) ?? vhostError(error, target) ?? error
     })
   }
+  return async () => {
+    const client = await loadClient()
+    for (let left = urls.length - 1; ; left--) {
+      try {
+        return await openNext(client)
+      } catch (error) {
+        // A host may be away while others serve; whoever lets this account not in says the same on all.
+        if (left <= 0 || hasCode(error, 'MILLRACE_DENIED')) throw error
+      }
+    }
+  }
+}
+
+function loginError(cause: unknown): MillraceError | undefined {
+  const message = read(cause, 'message')
+  if (typeof message !== 'string' || !message.includes('ACCESS-REFUSED')) return undefined
+  const mechanism = /mechanism (\w+)/.exec(message)?.[1] ?? 'unknown'
+  return new MillraceError(
+    'MILLRACE_DENIED',
+    `rabbitmq: the broker does not let this account in (mechanism ${mechanism}); check user and password of the url or the credentials in socket (guest is let in from the broker's own machine alone)`,
+    { cause },
+  )
 }
 
 /** The broker closes such a connection without a reason that the client hands on. */
