@@ -14,6 +14,7 @@ const bareTraits = {
   release: 'immediate',
   keepsHistory: false,
   countsCrashes: false,
+  order: 'none',
   delay: 'none',
   remembersIds: false,
   dedupe: 'none',

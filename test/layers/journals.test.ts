@@ -1,18 +1,18 @@
 import { after, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { memoryStore } from 'millrace/store'
-import { deadLetters } from '../../src/layers/dead-letters.ts'
-import { journals } from '../../src/layers/journals.ts'
+import { layered } from '../../src/layers/layered.ts'
+import { silentLogger } from '../../src/model/logger.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { bareHarness } from './bare-harness.ts'
 
 const connector = memoryStore()
 const harness = bareHarness({
-  name: 'bare with delayed release + journals and dead letters on a memory store',
-  more: () => ({ release: 'delayed' }),
+  name: 'bare with order + journals and dead letters on a memory store',
+  more: () => ({ order: 'perKey', release: 'delayed' }),
   on: async (broker, clock) => {
     const store = await connectStore(connector, clock)
-    return deadLetters(journals(broker, store), { store, clock, random: Math.random })
+    return layered(broker, { store, clock, logger: silentLogger, random: Math.random })
   },
 })
 after(() => harness.dispose())

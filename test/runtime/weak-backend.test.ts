@@ -46,7 +46,7 @@ test('what the backend cannot do is refused by name, all at once', async (t) => 
 
 test('without a store, keys are refused by a backend that remembers none', () => {
   const found = problems('send')
-  const traits = { ...memoryTraits, delay: 'none', dedupe: 'none' } as const
+  const traits = { ...memoryTraits, delay: 'none', dedupe: 'none', order: 'none' } as const
   refuseBeyondBackend(
     { readyAt: 1, idempotencyKey: 'k', dedupeKey: 'd' },
     { name: 'weak', traits },

@@ -21,7 +21,8 @@ export function browse(store: Store, clock: Clock, open: () => void): Browse {
       const queue = needQueue(store, name)
       const entry = queue.entries.get(id)
       if (!entry) return false
-      queue.remove(entry)
+      queue.remove(entry, clock.now())
+      queue.wake()
       return true
     },
     async setPaused(name, paused) {
@@ -35,7 +36,8 @@ export function browse(store: Store, clock: Clock, open: () => void): Browse {
       const queue = needQueue(store, name)
       queue.sweep(clock.now())
       const waiting = [...queue.entries.values()].filter((entry) => entry.state !== 'in flight')
-      for (const entry of waiting) queue.remove(entry)
+      // Newest first, so that none of a key moves up only to be removed.
+      for (const entry of waiting.reverse()) queue.remove(entry, clock.now())
       return waiting.length
     },
   }
@@ -43,6 +45,7 @@ export function browse(store: Store, clock: Clock, open: () => void): Browse {
 
 function stored(entry: Entry): StoredMessage | undefined {
   if (entry.state === 'gone') return undefined
-  const { envelope, state, sentAt, readyAt, history } = entry
+  const { envelope, sentAt, readyAt, history } = entry
+  const state = entry.state === 'behind' ? 'ready' : entry.state
   return { envelope, state, sentAt, readyAt, history }
 }

@@ -8,7 +8,8 @@ export interface Entry extends Slotted {
   readonly sentAt: number
   /** The order of sending. */
   readonly seq: number
-  state: 'ready' | 'scheduled' | 'in flight' | 'gone'
+  /** `behind`: an earlier message of its ordering key has not ended. */
+  state: 'ready' | 'scheduled' | 'in flight' | 'behind' | 'gone'
   readyAt: number
   leaseEndsAt: number
   history: AttemptHistory

@@ -4,6 +4,7 @@ import { type DeadLetters, deadLetters } from '../../transport/dead-letters.ts'
 import type { Gauge, QueueSpec } from '../../transport/transport.ts'
 import type { Entry } from './entry.ts'
 import { type Heap, heap } from './heap.ts'
+import { keyLines } from './key-lines.ts'
 import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
 import { memoryTraits } from './traits.ts'
 
@@ -21,7 +22,7 @@ export interface MemoryQueue {
   readonly dead: DeadLetters
   /** Receives that wait; called when there may be something for them. */
   readonly waiting: Set<() => void>
-  /** Puts a message in line; ready when `readyAt` has come. */
+  /** Puts a message in line, or behind the earlier ones of its ordering key; ready when `readyAt` has come. */
   place(entry: Entry, readyAt: number, now: number): void
   /** Up to `max` ready messages, now in flight; a quarantined one comes alone and first. */
   claim(max: number, leaseMs: number, now: number): readonly Entry[]
@@ -30,7 +31,8 @@ export interface MemoryQueue {
   renew(entry: Entry, leaseMs: number, now: number): void
   /** Puts back what is in flight. */
   release(entry: Entry, release: ReleaseEntry, now: number): void
-  remove(entry: Entry): void
+  /** It has ended; the next one of its ordering key stands in line then. */
+  remove(entry: Entry, now: number): void
   /** Moves what fell due: scheduled messages become ready, vanished holders lose theirs. */
   sweep(now: number): void
   /** When `sweep` has something to do next. */
@@ -57,14 +59,21 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
   const lines = newLines()
   const entries = new Map<string, Entry>()
   const waiting = new Set<() => void>()
+  const keys = keyLines()
 
   const place = (entry: Entry, readyAt: number, now: number): void => {
     entry.readyAt = readyAt
-    entry.state = readyAt <= now ? 'ready' : 'scheduled'
-    lineOf(lines, entry).push(entry)
     entries.set(entry.envelope.id, entry)
+    if (keys.enter(entry)) stand(entry, now)
+    else entry.state = 'behind'
   }
-  const leave = (entry: Entry): void => lineOf(lines, entry).remove(entry)
+  const stand = (entry: Entry, now: number): void => {
+    entry.state = entry.readyAt <= now ? 'ready' : 'scheduled'
+    lineOf(lines, entry).push(entry)
+  }
+  const leave = (entry: Entry): void => {
+    if (entry.state !== 'behind') lineOf(lines, entry).remove(entry)
+  }
   const lease = (entry: Entry, leaseMs: number, now: number): void => {
     entry.leaseEndsAt = now + leaseMs
     entry.state = 'in flight'
@@ -107,15 +116,17 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
       leave(entry)
       lease(entry, leaseMs, now)
     },
-    remove(entry) {
+    remove(entry, now) {
       leave(entry)
       entry.state = 'gone'
       entries.delete(entry.envelope.id)
+      const next = keys.leave(entry)
+      if (next !== undefined) stand(next, now)
     },
     nextDueAt: () => earliest(lines.scheduled.peek()?.readyAt, lines.leased.peek()?.leaseEndsAt),
     gauge(now) {
       sweep(now)
-      return gaugeOf(lines, queue, now)
+      return gaugeOf(lines, queue, keys.size, now)
     },
     wake() {
       for (const wake of [...waiting]) wake()
@@ -173,11 +184,11 @@ function popReady(lines: Lines, max: number): readonly Entry[] {
   return claimed
 }
 
-function gaugeOf(lines: Lines, queue: MemoryQueue, now: number): Gauge {
+function gaugeOf(lines: Lines, queue: MemoryQueue, behind: number, now: number): Gauge {
   const ready = [...lines.ready, lines.quarantined]
   const oldestAt = earliest(...ready.map((line) => line.peek()?.readyAt))
   return {
-    depth: ready.reduce((sum, line) => sum + line.items.length, 0),
+    depth: ready.reduce((sum, line) => sum + line.items.length, behind),
     scheduled: lines.scheduled.items.length,
     inFlight: lines.leased.items.length,
     dead: queue.dead.size(),

@@ -88,7 +88,7 @@ function settleOne(settlement: Settlement, now: number): Settled {
     queue.release(entry, { ...attempts, readyAt: now + delayMs }, now)
     return settled
   }
-  queue.remove(entry)
+  queue.remove(entry, now)
   if (settlement.as === 'dead') bury(held, settlement, now)
   return settled
 }

@@ -14,7 +14,7 @@ export const memoryTraits: Traits = {
   counts: 'deliveries',
   keepsHistory: true,
   countsCrashes: true,
-  order: 'none',
+  order: 'perKey',
   delay: { maxMs: DELAY_MAX_MS },
   dedupe: { windowMs: 'any' },
   deadLetters: 'native',

@@ -102,7 +102,7 @@ function commit(store: TransactionStore, uncommitted: Uncommitted): void {
     plans.push(plan)
   }
   for (const held of uncommitted.acks) {
-    held.queue.remove(held.entry)
+    held.queue.remove(held.entry, now)
     held.forget()
   }
   for (const plan of plans) plan.store(now, store.nextSeq)
