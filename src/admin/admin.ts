@@ -11,6 +11,7 @@ export interface Admin {
    */
   scale(queue: QueueRef, options?: ScaleOptions): Promise<ScaleView>
   pause(queue: QueueRef): Promise<void>
+  /** Also lets consumers go on that their kill switch stopped: in this process, and with a store in all. */
   resume(queue: QueueRef): Promise<void>
   readonly messages: {
     /** Ready, scheduled, in flight or dead; null when there is none. */

@@ -24,6 +24,8 @@ export interface AdminContext {
     readonly fleet: Measure | undefined
     readonly own: Measure | undefined
   }>
+  /** Lets consumers go on that their kill switch stopped; false when there is none that could be reached. */
+  readonly resumed: (queue: string) => Promise<boolean>
   /** Handlers side by side at most in a worker of this queue. */
   readonly concurrencyOf: (queue: string) => number
 }

@@ -24,7 +24,13 @@ export function createAdmin(given: AdminContext): Admin {
     },
     scale: scaleDesk(context),
     pause: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, true),
-    resume: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, false),
+    resume: async (ref) => {
+      const { name } = find(ref)
+      const resumed = await context.resumed(name)
+      // Where a queue cannot be paused, there is nothing else to resume.
+      if (resumed && transport.browse?.setPaused === undefined) return
+      await browseAct(transport, 'setPaused')(name, false)
+    },
     messages: {
       get: async (ref, id) => {
         const queue = find(ref)

@@ -2,12 +2,12 @@ import { resolveIntakeOptions } from '../http/intake-options.ts'
 import { OptionsError } from '../model/errors.ts'
 import { read, readString } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
-import { resolveConcurrency } from '../runtime/concurrency.ts'
 import { CONFIG_KEYS, type MillraceConfig } from '../runtime/config.ts'
 import type { IntakeOptions } from '../runtime/intake-options.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
+import { resolveWork, WORK_KEYS } from '../runtime/work-options.ts'
 
-const WORKER_KEYS: readonly string[] = ['queue', 'handler', 'concurrency']
+const WORKER_KEYS: readonly string[] = ['queue', 'handler', ...WORK_KEYS]
 
 /**
  * What `millrace start` would find out only when the database is open, is found before. The app's own options are
@@ -54,7 +54,7 @@ function checkWorkers(workers: unknown, queues: readonly AnyQueue[], found: Prob
       continue
     }
     found.knownKeys(worker, WORKER_KEYS, at)
-    resolveConcurrency(`${at}.concurrency`, read(worker, 'concurrency'), found)
+    resolveWork(worker, found, `${at}.`)
     if (queues.length > 0 && !queues.some((one) => one.name === queue.name))
       found.add(`${at}: queue "${queue.name}" is not among queues; add it there`)
     if (names.includes(queue.name))

@@ -9,5 +9,15 @@ export {
   type SlotSettings,
   type SlotState,
 } from './adapt-slots.ts'
+export {
+  type KillSwitchEvent,
+  type KillSwitchOptions,
+  type KillSwitchSettings,
+  type KillSwitchState,
+  killSwitchAfter,
+  killSwitchAt,
+  killSwitchSlots,
+  RUNNING,
+} from './kill-switch.ts'
 export { type Measure, measured, type Ran, runsPerSecond } from './measure.ts'
 export { type Recommendation, recommend, type ScaleFacts, type ScaleGoal } from './recommend.ts'

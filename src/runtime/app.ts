@@ -1,5 +1,6 @@
 import type { Admin } from '../admin/admin.ts'
 import type { AdaptiveConcurrency } from '../flow/adapt-slots.ts'
+import type { KillSwitchOptions } from '../flow/kill-switch.ts'
 import type { Handler } from './message.ts'
 import type { AnyQueue, QueueDefinition } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
@@ -44,6 +45,8 @@ export interface WorkOptions {
    * Runs side by side in this process, 1 to 10,000, or bounds between which their number follows the queue. Default 10.
    */
   readonly concurrency?: number | AdaptiveConcurrency
+  /** Stops receiving for a while when handlers fail all alike; `true` for its defaults. Default false. */
+  readonly killSwitch?: boolean | KillSwitchOptions
 }
 
 export interface CloseOptions {

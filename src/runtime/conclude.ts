@@ -1,3 +1,4 @@
+import type { RunOutcome, Ticket } from '../flow/queue-flow.ts'
 import { type BrokenClassify, classifyError } from '../model/classify-error.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { describeError } from '../model/describe-error.ts'
@@ -11,10 +12,17 @@ import type { WorkerDeps } from './worker-deps.ts'
 
 /** Turns the end of a run into a settlement, and the settlement into counters, logs and the dead-letter hook. */
 export interface Conclude {
-  run(delivery: Delivery, key: string, end: RunEnd, effect: EffectState): Promise<void>
+  run(
+    delivery: Delivery,
+    key: string,
+    end: RunEnd,
+    effect: EffectState,
+    ticket: Ticket,
+  ): Promise<void>
   /** A key that the inbox knew: acked without a run. */
   duplicate(delivery: Delivery): Promise<void>
-  failure(delivery: Delivery, error: unknown): Promise<void>
+  /** Without a ticket: the handler never ran. */
+  failure(delivery: Delivery, error: unknown, ticket?: Ticket): Promise<void>
   /** Given back without blame. */
   giveBack(delivery: Delivery, delayMs: number): Promise<void>
   dead(delivery: Delivery, why: DeadReason): Promise<void>
@@ -32,9 +40,11 @@ export function conclude<Tx>(
   const { acked, ack, release, giveBack, dead } = settlements(deps, settler)
 
   const onBroken = warnOfClassify(deps)
-  const failure: Conclude['failure'] = (delivery, error) => {
+  const failure: Conclude['failure'] = (delivery, error, ticket) => {
     const now = clock.now()
     const classification = classifyError(error, queue.classify, now, onBroken)
+    const instead = deps.flow.concluded({ as: 'failed', ...classification }, ticket)
+    if (instead !== undefined) return giveBack(delivery, instead.delayMs)
     const attempt = describeError(error, { at: now, classification })
     const { history } = delivery
     const plan = afterFailure({
@@ -87,7 +97,9 @@ export function conclude<Tx>(
     failure,
     giveBack,
     dead,
-    run: async (delivery, key, end, effect) => {
+    run: async (delivery, key, end, effect, ticket) => {
+      const outcome = outcomeOf(end, effect)
+      if (outcome !== undefined) deps.flow.concluded(outcome, ticket)
       if (effect === 'acked') {
         acked()
         return warnIfFailed(deps, delivery, end)
@@ -99,11 +111,22 @@ export function conclude<Tx>(
       if (effect === 'duplicate') return duplicate(delivery)
       if (effect === 'lost' || end.kind === 'lost') return void counters.lost++
       if (end.kind === 'interrupted') return giveBack(delivery, 0)
-      if (end.kind === 'failed') return failure(delivery, end.error)
+      if (end.kind === 'failed') return failure(delivery, end.error, ticket)
       return success(delivery, key, effect)
     },
   }
 }
+
+/** Undefined for a failure, which is told with its class. What a run did counts, whatever its handler answered. */
+function outcomeOf(end: RunEnd, effect: EffectState): RunOutcome | undefined {
+  if (effect === 'acked' || effect === 'committed') return SUCCEEDED
+  if (effect === 'duplicate' || effect === 'lost') return UNDECIDED
+  if (end.kind === 'failed') return undefined
+  return end.kind === 'succeeded' ? SUCCEEDED : UNDECIDED
+}
+
+const SUCCEEDED: RunOutcome = { as: 'succeeded' }
+const UNDECIDED: RunOutcome = { as: 'undecided' }
 
 /** Once for each kind: it would be as many lines as failures. */
 function warnOfClassify<Tx>({ queue, logger }: WorkerDeps<Tx>): (broken: BrokenClassify) => void {

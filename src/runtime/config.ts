@@ -34,11 +34,10 @@ const keys: Readonly<Record<keyof MillraceConfig, true>> = {
 export const CONFIG_KEYS: readonly string[] = Object.keys(keys)
 
 /** Made by `defineWorker`, which keeps queue and handler in step. */
-export interface WorkerConfig<Tx = unknown> {
+export interface WorkerConfig<Tx = unknown> extends WorkOptions {
   readonly queue: AnyQueue
   /** A method, so that a worker of any payload is a WorkerConfig. */
   handler(...args: Parameters<Handler<never, Tx>>): unknown
-  readonly concurrency?: WorkOptions['concurrency']
 }
 
 /** Types a config file's default export. @example export default defineConfig({ transport, queues, workers }) */

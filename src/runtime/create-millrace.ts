@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
 import { type Meter, meter } from '../flow/meter.ts'
-import { type Concurrency, mostSlots, queueFlow } from '../flow/queue-flow.ts'
+import { mostSlots, type QueueFlow, queueFlow } from '../flow/queue-flow.ts'
 import { hasCode, MillraceError } from '../model/errors.ts'
 import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
@@ -11,11 +11,10 @@ import { problems, show } from '../model/problems.ts'
 import { admission } from './admission.ts'
 import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
-import { resolveConcurrency } from './concurrency.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
 import { type DrainRate, drainRate } from './drain-rate.ts'
-import { measureOf, sightOf } from './flow-sources.ts'
+import { measureOf, resumedConsumers, sightOf } from './flow-sources.ts'
 import { healthOf } from './health.ts'
 import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import type { Handler } from './message.ts'
@@ -24,6 +23,7 @@ import { openParts, type Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
 import { type Sender, sender } from './sender.ts'
 import { transactionSends } from './transaction-sends.ts'
+import { type ResolvedWork, resolveWork, WORK_KEYS } from './work-options.ts'
 import { type Worker, worker } from './worker.ts'
 
 /** Everything of one queue in this process. */
@@ -49,7 +49,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const lanes = makeLanes(resolved, parts, closed.signal)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
-  const most = new Map<string, number>()
+  const flows = new Map<string, { readonly flow: QueueFlow; readonly most: number }>()
   const life = lifecycle({
     resolved,
     parts,
@@ -65,14 +65,23 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     inboxTtlMs: parts.inbox?.ttlMs,
     backend: () => backendView(parts),
     measureOf: (name) => measureOf(find(name).meter, parts.store),
-    concurrencyOf: (name) => most.get(name) ?? 10,
+    resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, parts.store),
+    concurrencyOf: (name) => flows.get(name)?.most ?? 10,
   })
 
   const work: App<Tx>['work'] = (queue, handler, given = {}) => {
     const lane = find(queue)
     const { name } = lane.queue
-    const concurrency = checkWork(name, handler, given, workers, life)
-    most.set(name, mostSlots(concurrency))
+    const settings = checkWork(name, handler, given, workers, life)
+    const flow = queueFlow({
+      ...resolved,
+      ...settings,
+      queue: name,
+      meter: lane.meter,
+      store: parts.store,
+      gauge: () => sightOf(parts.transport, name),
+    })
+    flows.set(name, { flow, most: mostSlots(settings.concurrency) })
     workers.set(
       name,
       worker<Tx>({
@@ -80,13 +89,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
         ...lane,
         // The one place where the payload's type is asserted: the queue's schema has validated the value.
         handler: (message, ctx) => outside(handler as Handler<unknown, Tx>, message, ctx),
-        flow: queueFlow({
-          ...resolved,
-          queue: name,
-          concurrency,
-          meter: lane.meter,
-          gauge: () => sightOf(parts.transport, name),
-        }),
+        flow,
         transport: parts.transport,
         inbox: parts.inbox,
         senderOf: (to) => find(to).sender,
@@ -175,15 +178,15 @@ function checkWork(
   given: WorkOptions,
   workers: ReadonlyMap<string, Worker>,
   life: Lifecycle,
-): Concurrency {
+): ResolvedWork {
   const found = problems(`work on queue "${queue}"`)
-  found.knownKeys(given, ['concurrency'])
+  found.knownKeys(given, WORK_KEYS)
   if (typeof handler !== 'function') found.add(`handler: expected a function, got ${show(handler)}`)
   if (workers.has(queue)) found.add('the queue has a handler in this app already')
   if (life.started()) found.add('register handlers before start()')
-  const concurrency = resolveConcurrency('concurrency', given.concurrency, found)
+  const settings = resolveWork(given, found)
   found.throwIfAny()
-  return concurrency
+  return settings
 }
 
 /** The hook's own failure must not change what happened to the message. */

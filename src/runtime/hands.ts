@@ -31,7 +31,7 @@ export interface Hands {
 const ABANDONED_MAX = 1_000
 
 export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
-  const { queue, flow, clock, transport } = deps
+  const { queue, flow, transport } = deps
   const running = new Set<Run<Tx>>()
   const change = notifier()
   let settling = 0
@@ -63,8 +63,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   }
 
   const start: Hands['start'] = (delivery, message) => {
-    const startedAt = clock.now()
-    flow.began()
+    const ticket = flow.began(delivery.history)
     const run = new Run(runDeps, delivery, message)
     running.add(run)
     keeper?.hold(delivery, run.lose)
@@ -73,9 +72,11 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     void run.returned.then(change.notify)
     void run.ended.then((end) => {
       running.delete(run)
-      flow.ended(clock.now() - startedAt)
+      flow.ended(ticket)
       if (delivery.alone) alone = false
-      void settle(delivery, (to) => to.run(delivery, message.idempotencyKey, end, run.effectState))
+      void settle(delivery, (to) =>
+        to.run(delivery, message.idempotencyKey, end, run.effectState, ticket),
+      )
       change.notify()
     })
   }

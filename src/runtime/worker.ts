@@ -101,7 +101,11 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     },
     problems: () => {
       const failing = keeper?.failingSince !== undefined
-      return [...receiver.problems(), ...ownProblems(deps, taken.problem(), failing)]
+      return [
+        ...receiver.problems(),
+        ...flow.problems(),
+        ...ownProblems(deps, taken.problem(), failing),
+      ]
     },
   }
 }

@@ -55,10 +55,10 @@ async function runUntil(
   const http =
     door === undefined ? undefined : intake(app, { ...door, logger: door.logger ?? logger })
   try {
-    for (const { queue, handler, concurrency } of workers) {
+    for (const { queue, handler, ...options } of workers) {
       // defineWorker paired them: the queue's schema gives what the handler takes.
       const run = handler as Handler<unknown, unknown>
-      app.work(queue, run, concurrency === undefined ? {} : { concurrency })
+      app.work(queue, run, options)
     }
     await http?.listen()
     await app.start()

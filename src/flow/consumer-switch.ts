@@ -1,0 +1,133 @@
+import type { Clock } from '../model/clock.ts'
+import { messageOfError } from '../model/describe-error.ts'
+import type { Logger } from '../model/logger.ts'
+import type { Store } from '../store/store.ts'
+import {
+  type KillSwitchEvent,
+  type KillSwitchSettings,
+  killSwitchAfter,
+  killSwitchAt,
+  killSwitchSlots,
+  RUNNING,
+} from './kill-switch.ts'
+
+/** The kill switch of one consumer: of one queue in this process. */
+export interface ConsumerSwitch {
+  slots(most: number): number
+  /** `at`: when it happened, epoch ms. */
+  note(event: KillSwitchEvent, at: number): void
+  /** Goes on now, as if nothing had been. False when it was running. */
+  reset(): boolean
+  problem(): string | undefined
+  start(onChange: () => void): void
+  close(): void
+}
+
+export interface ConsumerSwitchOptions {
+  readonly queue: string
+  readonly settings: KillSwitchSettings
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Brings resets of other processes. */
+  readonly store: Pick<Store, 'states'> | undefined
+}
+
+/** How often a stopped one asks whether somebody let it go on. */
+const ASK_EVERY_MS = 5_000
+
+export function consumerSwitch(options: ConsumerSwitchOptions): ConsumerSwitch {
+  const { queue, settings, clock, logger } = options
+  let state = RUNNING
+  let changed: () => void = () => undefined
+  let cancel: (() => void) | undefined
+  let closed = false
+
+  const problem = (): string | undefined => {
+    if (state.phase !== 'stopped' || state.stop === undefined) return undefined
+    const { kind, failures, runs, until } = state.stop
+    return (
+      `queue "${queue}": its consumer here is stopped by the kill switch: ${failures} of ${runs} runs failed alike (${kind}); ` +
+      `it tries again at ${new Date(until).toISOString()}, or when the queue is resumed`
+    )
+  }
+
+  const watch = async (since: bigint | undefined): Promise<void> => {
+    if (closed || state.phase !== 'stopped') return
+    const before = state
+    state = killSwitchAt(state, clock.now())
+    if (state !== before) {
+      logger.warn(`queue "${queue}": its consumer tries one message, after the kill switch`, {
+        queue,
+      })
+      return changed()
+    }
+    const asked = await resetsOf(options)
+    if (closed || state !== before) return
+    if (since !== undefined && asked !== undefined && asked !== since) return void reset()
+    const leftMs = (state.stop?.until ?? 0) - clock.now()
+    const next = since ?? asked
+    cancel = clock.after(Math.max(1, Math.min(leftMs, ASK_EVERY_MS)), () => void watch(next))
+  }
+
+  const reset = (): boolean => {
+    if (state.phase === 'running') return false
+    state = RUNNING
+    cancel?.()
+    logger.warn(`queue "${queue}": its consumer goes on, it was resumed by hand`, { queue })
+    changed()
+    return true
+  }
+
+  return {
+    slots: (most) => killSwitchSlots(state, most),
+    note: (event, at) => {
+      const { phase } = state
+      state = killSwitchAfter(state, event, at, settings)
+      if (state.phase === phase) return
+      const why = problem()
+      if (why !== undefined) logger.error(why, { queue, kind: state.stop?.kind })
+      else logger.info(`queue "${queue}": its consumer works again`, { queue })
+      if (state.phase === 'stopped') void watch(undefined)
+      changed()
+    },
+    reset,
+    problem,
+    start: (onChange) => {
+      changed = onChange
+    },
+    close: () => {
+      closed = true
+      cancel?.()
+    },
+  }
+}
+
+/** Nobody has ever reset it. */
+const NEVER = 0n
+
+/** Grows with each reset; undefined when nobody can say. */
+async function resetsOf(options: ConsumerSwitchOptions): Promise<bigint | undefined> {
+  const { queue, store, logger } = options
+  if (store === undefined) return undefined
+  try {
+    return (await store.states.read(resetName(queue)))?.version ?? NEVER
+  } catch (error) {
+    logger.debug(`queue "${queue}": resets are not known (${messageOfError(error)})`, { queue })
+    return undefined
+  }
+}
+
+function resetName(queue: string): string {
+  return `flow:reset:${queue}`
+}
+
+/** Lets the stopped consumers of all processes go on within five seconds. */
+export async function resetEverywhere(store: Pick<Store, 'states'>, queue: string): Promise<void> {
+  const name = resetName(queue)
+  for (;;) {
+    const found = await store.states.read(name)
+    const answer = await store.states.swap(name, found?.version, 'reset')
+    // Somebody else's reset at the same moment does as well.
+    if (answer !== undefined || found === undefined) return
+  }
+}

@@ -1,0 +1,52 @@
+/** How often each of a few things happened lately, in ten steps of a window. Small and plain. */
+export type CountWindow = readonly CountStep[]
+
+export interface CountStep {
+  /** Number of the step since the epoch. */
+  readonly step: number
+  readonly counts: Readonly<Record<string, number>>
+}
+
+const STEPS = 10
+/** Things counted in one step; what comes beyond is counted as `other`. */
+const NAMES_MAX = 20
+const OTHER = 'other'
+
+/** Adds what happened at `at`. What is older than the window is left out. */
+export function counted(
+  window: CountWindow,
+  happened: Readonly<Record<string, number>>,
+  at: number,
+  windowMs: number,
+): CountWindow {
+  const step = stepOf(at, windowMs)
+  const kept = window.filter((one) => one.step > step - STEPS)
+  const found = kept.find((one) => one.step === step)
+  const counts = { ...found?.counts }
+  for (const [name, times] of Object.entries(happened)) {
+    const isKnown = name in counts || Object.keys(counts).length < NAMES_MAX
+    const under = isKnown ? name : OTHER
+    counts[under] = (counts[under] ?? 0) + times
+  }
+  const others = found === undefined ? kept : kept.filter((one) => one !== found)
+  return [...others, { step, counts }]
+}
+
+/** Within the window that ends now. */
+export function countsOf(
+  window: CountWindow,
+  now: number,
+  windowMs: number,
+): Readonly<Record<string, number>> {
+  const sums: Record<string, number> = {}
+  const first = stepOf(now, windowMs) - STEPS + 1
+  for (const { step, counts } of window) {
+    if (step < first) continue
+    for (const [name, times] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + times
+  }
+  return sums
+}
+
+function stepOf(at: number, windowMs: number): number {
+  return Math.floor((at * STEPS) / windowMs)
+}
