@@ -65,7 +65,8 @@ const ROWS: readonly Row[] = [
   ['order', ({ traits: { order }, retry }) => (retry === 'park' ? ORDERS.none : ORDERS[order])],
   [
     'a worker that vanished is one attempt',
-    ({ traits }) => (traits.countsCrashes ? 'native' : 'not counted'),
+    (about) =>
+      cellOf(about, 'crashes') === 'native' ? 'native' : 'with a store, from the second on',
   ],
   [
     'the same id again',

@@ -2,7 +2,7 @@ import type { Traits } from '../transport/traits.ts'
 import type { Transport } from '../transport/transport.ts'
 
 /** What an app asks of its backend. */
-export type Need = 'delays' | 'attempts' | 'deadLetters' | 'keys' | 'pauses'
+export type Need = 'delays' | 'attempts' | 'deadLetters' | 'keys' | 'pauses' | 'crashes'
 
 /** Who brings it: the backend itself, a layer over it, or a layer with the store. */
 export interface Ability {
@@ -38,6 +38,13 @@ export function abilitiesOf(
     browse?.setPaused === undefined
       ? { need: 'pauses', from: 'store', how: 'whoever received asks before handing out' }
       : native('pauses', 'remembered by the backend'),
+    traits.countsCrashes === false
+      ? {
+          need: 'crashes',
+          from: 'store',
+          how: 'whoever gets a message again is written down first; a crash at the first handing out is not seen',
+        }
+      : native('crashes', 'a holder that vanished is one attempt'),
   ]
 }
 

@@ -2,8 +2,8 @@ import { closedError } from '../model/closed-error.ts'
 import type { Delivery, Released, Sent, Settled, Settlement } from '../model/delivery.ts'
 import { settled } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
-import { afterRelease } from '../model/history.ts'
 import { lost } from '../transport/outcomes.ts'
+import { givenBack } from '../transport/settling.ts'
 import type { Traits } from '../transport/traits.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
 import { sendInParts } from './in-parts.ts'
@@ -104,6 +104,6 @@ function acked(delivery: Delivery): Settlement {
 }
 
 function copyOf({ delivery, ...release }: Released): Envelope {
-  const copy = nextCopy(delivery, afterRelease(delivery.history, release))
+  const copy = nextCopy(delivery, givenBack(delivery, release, Number.POSITIVE_INFINITY))
   return release.delayMs > 0 ? { ...copy, delayMs: release.delayMs } : copy
 }

@@ -31,3 +31,9 @@ export function givenBack(): GivenBack {
     pause: (lane, isPaused) => void (isPaused ? paused.add(lane) : paused.delete(lane)),
   }
 }
+
+/** Where it is known that this was its first handing out, it no longer is. */
+export function handedOutAgain(delivery: Delivery): Delivery {
+  const { deliveries } = delivery
+  return { ...delivery, deliveries: deliveries && deliveries + 1 }
+}

@@ -18,7 +18,7 @@ export interface HeldLane {
 }
 
 /** So many wait behind others of their key or behind a held one; then nothing more is asked for. */
-const WAITING_MAX = 100
+export const WAITING_MAX: number = 100
 
 interface Held {
   readonly delivery: Delivery

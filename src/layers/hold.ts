@@ -4,6 +4,7 @@ import type { Claim, Delivery, Released, Settled, Settlement } from '../model/de
 import { settled } from '../model/delivery.ts'
 import { lost } from '../transport/outcomes.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
+import { handedOutAgain } from './given-back.ts'
 import { type HeldLane, heldLane } from './held-lane.ts'
 import { wakeable } from './wakeable.ts'
 
@@ -56,7 +57,7 @@ function holdingSubscription(inner: Subscription, clock: Clock): Subscription {
     const running = lanes.of(claim)?.running(delivery)
     if (running === undefined || claim.lost.aborted) return lost
     const delayMs = Math.max(0, release.delayMs)
-    lanes.of(claim)?.hold(running, clock.now() + delayMs)
+    lanes.of(claim)?.hold(handedOutAgain(running), clock.now() + delayMs)
     lanes.regulate(claim)
     wakeIn(delayMs)
     return settled

@@ -5,6 +5,7 @@ import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
 import { abilitiesOf } from './abilities.ts'
 import { copies } from './copies.ts'
+import { crashMarks } from './crash-marks.ts'
 import { deadLetters } from './dead-letters.ts'
 import { delays } from './delays.ts'
 import { hold } from './hold.ts'
@@ -42,8 +43,8 @@ export function choiceNeeds({
 
 /**
  * The transport with every layer on top that its traits call for, innermost first: on a log single settlements, and hold where
- * it was named; delays, copies (journals where an order is kept, which a copy or a delay would break), dead letters,
- * remembered keys, pauses. One that lacks nothing comes back as it is.
+ * it was named; delays, copies (journals where an order is kept, which a copy or a delay would break), marks of crashes, dead
+ * letters, remembered keys, pauses. One that lacks nothing comes back as it is.
  */
 export function layered(transport: Transport, options: LayeredOptions): Transport {
   const { store, clock, logger, random } = options
@@ -55,6 +56,9 @@ export function layered(transport: Transport, options: LayeredOptions): Transpor
   if (from.get('attempts') === 'layer') top = copies(top)
   if (store === undefined) return top
   if (from.get('attempts') === 'store') top = journals(top, store)
+  if (from.get('crashes') === 'store') {
+    top = crashMarks(top, { store, clock, random, copied: from.get('attempts') === 'layer' })
+  }
   if (from.get('deadLetters') === 'store') top = deadLetters(top, { store, clock, random })
   if (from.get('keys') === 'store') top = rememberedKeys(top, store, clock)
   if (from.get('pauses') === 'store' && top.browse !== undefined) top = pauses(top, store, clock)

@@ -9,6 +9,7 @@ import {
   freshHistory,
   saturated,
 } from '../model/history.ts'
+import type { Attempts } from '../transport/settling.ts'
 
 /** Everything under it is ours; a sender's header with it is refused. */
 export const RESERVED_PREFIX = 'millrace-'
@@ -22,10 +23,11 @@ const HEADER_MAX = 16_384
 
 /** The message that goes on after this handing-out, as its copy. */
 export function nextCopy(
-  { envelope, sentAt, deliveries = 0 }: Delivery,
-  history: AttemptHistory,
+  { envelope, sentAt, deliveries = 1 }: Delivery,
+  { history, alone }: Attempts,
 ): Envelope {
-  return withPast(envelope, { history, sentAt, copy: (envelope.copy ?? 0) + 1, deliveries })
+  const past = { history, sentAt, copy: (envelope.copy ?? 0) + 1, deliveries }
+  return withPast(envelope, alone ? { ...past, alone } : past)
 }
 
 /** What a message went through, carried in a header where the backend keeps nothing beside it. */
@@ -36,6 +38,8 @@ export interface Past {
   readonly copy: number
   /** How often it was handed out before the last copy. */
   readonly deliveries: number
+  /** Its last holder but one died with it, and it did not run since. */
+  readonly alone?: boolean
 }
 
 /** The same message, as the copy that continues it. */
@@ -49,15 +53,15 @@ export function withPast(envelope: Envelope, past: Past): Envelope {
 export function readPast(delivery: Delivery): Delivery {
   const { [PAST_HEADER]: text, ...headers } = delivery.envelope.headers
   if (text === undefined) return { ...delivery, history: freshHistory }
-  const { history, sentAt, copy, deliveries: before } = parsed(text, delivery.sentAt)
+  const { history, sentAt, copy, deliveries: before, alone } = parsed(text, delivery.sentAt)
   const envelope = { ...delivery.envelope, headers, copy }
   const deliveries = delivery.deliveries && saturated(before + delivery.deliveries)
-  return { ...delivery, envelope, history, sentAt, deliveries }
+  return { ...delivery, envelope, history, sentAt, deliveries, alone: alone || delivery.alone }
 }
 
 /** A dead letter as a store keeps it: what its message went through stays in the header too, so that a redrive goes on there. */
 export function letterWithPast(
-  { envelope, sentAt, deliveries = 0 }: Delivery,
+  { envelope, sentAt, deliveries = 1 }: Delivery,
   history: AttemptHistory,
 ): Pick<DeadLetter, 'envelope' | 'history' | 'sentAt'> {
   const past = { history, sentAt, copy: envelope.copy ?? 0, deliveries }
@@ -120,6 +124,7 @@ function parsed(text: string, sentAt: number): Past {
     sentAt: finite(value.sentAt) ?? sentAt,
     copy: finite(value.copy) ?? 0,
     deliveries: finite(value.deliveries) ?? 0,
+    alone: value.alone === true,
   }
 }
 

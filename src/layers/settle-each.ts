@@ -2,7 +2,7 @@ import type { Acked, Delivery, Released, Settled, Settlement } from '../model/de
 import { settled } from '../model/delivery.ts'
 import { lost } from '../transport/outcomes.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
-import { givenBack } from './given-back.ts'
+import { givenBack, handedOutAgain } from './given-back.ts'
 import { laneAcks } from './lane-acks.ts'
 import { wakeable } from './wakeable.ts'
 
@@ -22,7 +22,8 @@ export function settleEach(inner: Transport): Transport {
       // Several of one key are in hand at once.
       order: 'none',
     },
-    subscribe: async (queue, options) => eachSubscription(await inner.subscribe(queue, options)),
+    subscribe: async (queue, options) =>
+      eachSubscription(await inner.subscribe(queue, options), options.maxInFlight),
   }
 }
 
@@ -31,25 +32,26 @@ const invalid: Settled = {
   fault: { code: 'invalid', retryable: false, outcome: 'notApplied' },
 }
 
-function eachSubscription(inner: Subscription): Subscription {
-  const acks = laneAcks(inner.settle)
+function eachSubscription(inner: Subscription, maxInFlight: number): Subscription {
+  const acks = laneAcks(inner.settle, maxInFlight)
   const back = givenBack()
   const wake = wakeable()
-  const isInHand = (delivery: Delivery): boolean =>
-    acks.isOpen(delivery) && !back.has(delivery.claim, delivery.position ?? -1n)
+  const inHand = (delivery: Delivery): Delivery | undefined =>
+    back.has(delivery.claim, delivery.position ?? -1n) ? undefined : acks.open(delivery)
 
   const receive = async (options: ReceiveOptions): Promise<readonly Delivery[]> => {
     const first = options.signal.aborted ? [] : back.take(options.max)
     if (first.length > 0) return first
     const { came } = await wake.during(options, (signal) => inner.receive({ ...options, signal }))
-    const fresh = came.filter(acks.isNew)
+    const fresh = came.map(acks.take).filter((one) => one !== undefined)
     return fresh.length > 0 || options.signal.aborted ? fresh : back.take(options.max)
   }
 
   const giveBack = ({ delivery, ...release }: Released): Settled => {
     if (release.delayMs > 0 || release.counted || release.attempt !== undefined) return invalid
-    if (delivery.claim.lost.aborted || !isInHand(delivery)) return lost
-    back.add(delivery)
+    const held = inHand(delivery)
+    if (delivery.claim.lost.aborted || held === undefined) return lost
+    back.add(handedOutAgain(held))
     wake.wake()
     return settled
   }
@@ -63,7 +65,7 @@ function eachSubscription(inner: Subscription): Subscription {
       const place = `${position} ${lane}`
       if (one.as === 'released') outcomes.set(one, giveBack(one))
       else if (one.as === 'dead') outcomes.set(one, invalid)
-      else if (!seen.has(place) && (isInHand(one.delivery) || acks.isUnconfirmed(one.delivery))) {
+      else if (!seen.has(place) && (inHand(one.delivery) || acks.isUnconfirmed(one.delivery))) {
         accepted.push(one)
         seen.add(place)
       }

@@ -24,6 +24,14 @@ export const NOTE_MAX = 2_000
 /** Version of the note's form: base 36 numbers, the position, then lengths of runs, in turn not done and done. */
 const FORM = '1'
 
+/** Longest part of a note: a run that is not done, and one that is. */
+const PAIR_MAX = 28
+
+/** So long that something may have been left out of it. */
+export function isFullNote(note: string): boolean {
+  return note.length > NOTE_MAX - PAIR_MAX
+}
+
 /** @param note what the holder before left; one that cannot be read, or is another's, counts as absent */
 export function openLedger(note = ''): OffsetLedger {
   const before = parsed(note)

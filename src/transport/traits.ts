@@ -16,8 +16,11 @@ export interface Traits {
   readonly counts: 'deliveries' | 'redelivered' | 'none'
   /** Attempts are stored with the message; elsewhere a layer carries them in a header. */
   readonly keepsHistory: boolean
-  /** A vanished holder is counted and its messages come back alone. */
-  readonly countsCrashes: boolean
+  /**
+   * A vanished holder is one counted attempt, and its messages come back alone. `repeated`: so it is for messages that were
+   * handed out before; a holder that vanished with a message at its first handing out is not seen.
+   */
+  readonly countsCrashes: boolean | 'repeated'
   /** `perKey`: of one ordering key the messages come in the order sent; with `settles: 'each'` one at a time, a failed one before its successors. */
   readonly order: 'none' | 'perKey' | 'perQueue'
   readonly delay: { readonly maxMs: number } | 'none'

@@ -35,25 +35,47 @@ const rows: readonly (readonly [
       deadLetters: 'backend',
       keys: 'backend',
       pauses: 'backend',
+      crashes: 'backend',
     },
   ],
   [
     'SQS waits for 15 minutes, the rest is copies and the store',
     standardTraits,
     { gauge },
-    { delays: 'store', attempts: 'layer', deadLetters: 'store', keys: 'store', pauses: 'store' },
+    {
+      delays: 'store',
+      attempts: 'layer',
+      deadLetters: 'store',
+      keys: 'store',
+      pauses: 'store',
+      crashes: 'store',
+    },
   ],
   [
     'SQS FIFO keeps its order: no copies, no delays from elsewhere',
     fifoTraits,
     { gauge },
-    { delays: 'backend', attempts: 'store', deadLetters: 'store', keys: 'store', pauses: 'store' },
+    {
+      delays: 'backend',
+      attempts: 'store',
+      deadLetters: 'store',
+      keys: 'store',
+      pauses: 'store',
+      crashes: 'store',
+    },
   ],
   [
     'a log keeps its order, too',
     { ...standardTraits, settles: 'upTo', order: 'perKey', release: 'none', delay: 'none' },
     { gauge },
-    { delays: 'backend', attempts: 'store', deadLetters: 'store', keys: 'store', pauses: 'store' },
+    {
+      delays: 'backend',
+      attempts: 'store',
+      deadLetters: 'store',
+      keys: 'store',
+      pauses: 'store',
+      crashes: 'store',
+    },
   ],
   [
     'a fixed window is no memory of keys',
@@ -65,6 +87,7 @@ const rows: readonly (readonly [
       deadLetters: 'backend',
       keys: 'store',
       pauses: 'backend',
+      crashes: 'backend',
     },
   ],
 ]
@@ -75,7 +98,7 @@ for (const [what, traits, browse, expected] of rows) {
     assert.deepEqual(Object.fromEntries(found.map(({ need, from }) => [need, from])), expected)
     for (const { need, from, lack } of found) {
       // Keys and pauses can be done without; a send that asks for a key is then refused by name.
-      const mayLack = need === 'keys' || need === 'pauses'
+      const mayLack = need === 'keys' || need === 'pauses' || need === 'crashes'
       assert.equal(lack !== undefined, from === 'store' && !mayLack, need)
     }
   })

@@ -4,14 +4,18 @@ import type { Traits } from '../../src/transport/traits.ts'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 import { memoryHarness } from '../transports/memory-harness.ts'
 import { bare } from './bare.ts'
+import { mortal } from './mortal.ts'
 
 export interface BareHarnessOptions {
   readonly name: string
   /** What the broker below can do beyond a bare one. */
   readonly more?: (memory: Traits) => Partial<Traits>
   /** What stands on it. */
-  readonly on: (broker: Transport, time: VirtualClock) => Promise<Transport> | Transport
+  readonly on: (broker: Transport, time: VirtualClock) => Promise<MortalTop> | MortalTop
 }
+
+/** What stands on a broker, and how the rest of its process dies: the connection to the store. Without, it falls silent, no more. */
+export type MortalTop = Transport & { readonly die?: () => void }
 
 /** Layers on a bare broker as a subject of the kit. Every connection knows every queue, as in an app. */
 export function bareHarness({ name, more, on }: BareHarnessOptions): Harness {
@@ -20,6 +24,7 @@ export function bareHarness({ name, more, on }: BareHarnessOptions): Harness {
   const signal = new AbortController().signal
   const open = new Set<Transport>()
   const known: QueueSpec[] = []
+  const deaths = new WeakMap<Transport, () => Promise<void>>()
   return {
     name,
     time,
@@ -28,18 +33,29 @@ export function bareHarness({ name, more, on }: BareHarnessOptions): Harness {
     dispose,
     async connect() {
       const inner = await memory.connect()
-      const broker = bare(inner, more?.(inner.traits))
-      const transport = await on(broker, time)
+      const broker = mortal(bare(inner, more?.(inner.traits)))
+      const transport = await on(broker.thing, time)
       await transport.topology.ensure(known, signal)
       open.add(transport)
-      return {
+      const opened = {
         ...transport,
         close: () => {
           open.delete(transport)
           return transport.close()
         },
       }
+      const { die } = transport
+      if (die !== undefined) {
+        deaths.set(opened, async () => {
+          broker.die()
+          die()
+          // What it had in hand is ready again, all of it at once; at the end of its lease the memory would give it out one by one.
+          await inner.close()
+        })
+      }
+      return opened
     },
+    vanish: async (transport) => deaths.get(transport)?.(),
     async freshQueue({ owner = DEFAULT_OWNER } = {}) {
       const queue = { name: await memory.freshQueue({ owner }), owner, maxDepth: undefined }
       known.push(queue)

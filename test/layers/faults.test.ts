@@ -6,6 +6,7 @@ import { acked, died, present } from '../../src/conformance/acts.ts'
 import { withScope } from '../../src/conformance/scope.ts'
 import { totalQueue } from '../../src/conformance/workloads/total-queue.ts'
 import { copies } from '../../src/layers/copies.ts'
+import { crashMarks } from '../../src/layers/crash-marks.ts'
 import { deadLetters } from '../../src/layers/dead-letters.ts'
 import { delays } from '../../src/layers/delays.ts'
 import { faulty } from '../../src/layers/faulty.ts'
@@ -19,6 +20,7 @@ import type { Transport } from '../../src/transport/transport.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { bareHarness } from './bare-harness.ts'
 import { faultyStore } from './faulty-store.ts'
+import { mortalStore } from './mortal.ts'
 
 const MESSAGES = process.env.MILLRACE_DEPTH === 'full' ? 2_000 : 150
 const SEEDS = process.env.MILLRACE_DEPTH === 'full' ? 40 : 5
@@ -35,7 +37,8 @@ function troubledHarness(seed: number, rate: number): Harness {
   return bareHarness({
     name: `faults, seed ${seed}`,
     on: async (broker, clock) => {
-      const store = faultyStore(await connectStore(connector, clock), random, rate)
+      const { thing, die } = mortalStore(await connectStore(connector, clock))
+      const store = faultyStore(thing, random, rate)
       const trouble = faulty({
         random,
         clock,
@@ -52,13 +55,14 @@ function troubledHarness(seed: number, rate: number): Harness {
       const steps = [
         (inner: Transport) => delays(inner, { store, clock, logger: silentLogger }),
         copies,
+        (inner: Transport) => crashMarks(inner, { store, clock, random, copied: true }),
         (inner: Transport) => deadLetters(inner, { store, clock, random }),
         (inner: Transport) => rememberedKeys(inner, store, clock),
         (inner: Transport) => pauses(inner, store, clock),
       ]
       let top = trouble(broker)
       for (const step of steps) top = trouble(knowing(step(top)))
-      return top
+      return { ...top, die }
     },
   })
 }

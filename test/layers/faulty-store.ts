@@ -27,6 +27,7 @@ export function faultyStore(store: Store, random: () => number, rate: number): S
     keys: weaken(store.keys),
     delayed: weaken(store.delayed),
     shelf: weaken(store.shelf),
+    journal: weaken(store.journal),
     leases: weaken(store.leases),
     diagnose: (error) =>
       error instanceof MillraceError && error.retryable

@@ -8,6 +8,7 @@ import { silentLogger } from '../../src/model/logger.ts'
 import type { Store } from '../../src/store/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { logHarness } from './log-harness.ts'
+import { mortalStore } from './mortal.ts'
 
 /** One store for all connections of one subject, on its clock. */
 function oneStore(): (clock: Clock) => Promise<Store> {
@@ -28,7 +29,8 @@ const subjects = [
       name: `log + all layers, ${retry}`,
       on: async (log, clock) => {
         const options = { clock, logger: silentLogger, random: Math.random }
-        return layered({ ...log, retry }, { ...options, store: await storeOn(clock) })
+        const { thing, die } = mortalStore(await storeOn(clock))
+        return { ...layered({ ...log, retry }, { ...options, store: thing }), die }
       },
     })
   }),

@@ -4,6 +4,7 @@ import { layered } from '../../src/layers/layered.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { bareHarness } from './bare-harness.ts'
+import { mortalStore } from './mortal.ts'
 
 const connector = memoryStore()
 const harness = bareHarness({
@@ -16,7 +17,9 @@ const harness = bareHarness({
       logger: silentLogger,
       migrate: 'auto',
     })
-    return layered(broker, { store, clock, logger: silentLogger, random: Math.random })
+    const { thing, die } = mortalStore(store)
+    const options = { clock, logger: silentLogger, random: Math.random }
+    return { ...layered(broker, { ...options, store: thing }), die }
   },
 })
 after(() => harness.dispose())

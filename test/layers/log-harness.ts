@@ -1,12 +1,13 @@
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type VirtualClock, virtualClock } from 'millrace/testing'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
+import type { MortalTop } from './bare-harness.ts'
 import { memoryLog } from './memory-log.ts'
 
 export interface LogHarnessOptions {
   readonly name: string
   /** What stands on the log. */
-  readonly on: (log: Transport, time: VirtualClock) => Promise<Transport> | Transport
+  readonly on: (log: Transport, time: VirtualClock) => Promise<MortalTop> | MortalTop
 }
 
 /** Layers on a log in memory with one lane, as a subject of the kit. Every connection knows every queue, as in an app. */
@@ -14,7 +15,7 @@ export function logHarness({ name, on }: LogHarnessOptions): Harness {
   const time = virtualClock()
   const log = memoryLog(time, 1)
   const signal = new AbortController().signal
-  const open = new Set<Transport>()
+  const open = new Set<MortalTop>()
   const known: QueueSpec[] = []
   return {
     name,
@@ -34,7 +35,11 @@ export function logHarness({ name, on }: LogHarnessOptions): Harness {
       await Promise.all([...open].map((transport) => transport.topology.ensure([queue], signal)))
       return queue.name
     },
-    vanish: (transport) => transport.close(),
+    // Its lanes are somebody else's at once; nobody hears of it.
+    vanish: async (transport) => {
+      for (const one of open) if (one === transport) one.die?.()
+      await transport.close()
+    },
     async dispose() {},
   }
 }

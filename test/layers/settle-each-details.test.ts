@@ -92,3 +92,31 @@ test('What was given back comes again in its order, and not while its lane is pa
   subscription.pauseLane?.('0', false)
   assert.deepEqual(idsOf(await receive(subscription)), ['m1', 'm2', 'm3'])
 })
+
+test('What was given back is handed out as it came, whatever was made of it above.', async () => {
+  const { subscribe } = await stage(1, ten.slice(0, 1))
+  const subscription = await subscribe()
+  const [came] = await receive(subscription)
+  assert.ok(came)
+  const delivery = { ...came, alone: true, envelope: { ...came.envelope, headers: { x: '1' } } }
+  await subscription.settle([{ as: 'released', delivery, delayMs: 0, counted: false }])
+  const [again] = await receive(subscription)
+  assert.deepEqual(again, came)
+})
+
+test('Only the first messages of a lane may have been in the hands of a holder before.', async () => {
+  const many = Array.from({ length: 600 }, (_, at) => [`m${at + 1}`, 'a'] as const)
+  const { subscribe } = await stage(1, many)
+  const subscription = await subscribe()
+  const all: Delivery[] = []
+  while (all.length < 600) all.push(...(await receive(subscription)))
+  assert.equal(
+    all.findIndex(({ deliveries }) => deliveries === 1),
+    500,
+  )
+  const last = all[599]
+  assert.ok(last)
+  await subscription.settle([{ as: 'released', delivery: last, delayMs: 0, counted: false }])
+  const [again] = await receive(subscription)
+  assert.equal(again?.deliveries, 2)
+})

@@ -5,13 +5,14 @@ import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 import type { KafkaSettings } from '../../src/transports/kafka/options.ts'
+import type { MortalTop } from '../layers/bare-harness.ts'
 
 export interface KafkaHarnessOptions {
   readonly brokers: string
   readonly name?: string
   readonly settings?: KafkaSettings
   /** What stands on the transport. */
-  readonly on?: (inner: Transport) => Transport | Promise<Transport>
+  readonly on?: (inner: Transport) => MortalTop | Promise<MortalTop>
 }
 
 /** Quick to notice a consumer that is gone; the test broker allows no shorter session. */
@@ -26,7 +27,7 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
   harnesses += 1
   const run = `${Date.now().toString(36)}-${process.pid}-${harnesses}`
   const clients = new WeakMap<Transport, readonly Producer<Buffer, Buffer, Buffer, Buffer>[]>()
-  const open = new Set<Transport>()
+  const open = new Set<MortalTop>()
   const known: QueueSpec[] = []
   const connect = async (): Promise<Transport> => {
     const made: Producer<Buffer, Buffer, Buffer, Buffer>[] = []
@@ -52,7 +53,7 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
       logger: silentLogger,
       migrate: 'auto',
     })
-    const layered = on === undefined ? raw : await on(raw)
+    const layered: MortalTop = on === undefined ? raw : await on(raw)
     // Layers learn of a queue when it is ensured. Every connection knows every queue, as in an app; the last ones are asked for.
     await layered.topology.ensure(known.slice(-2), signal)
     const close = (): Promise<void> => {
@@ -78,6 +79,7 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
     },
     // Its connections end as those of a killed process do: nobody leaves the group. Then what its layers still do ends too.
     vanish: async (transport) => {
+      for (const one of open) if (one === transport) one.die?.()
       for (const client of clients.get(transport) ?? []) await client.close()
       await transport.close()
     },

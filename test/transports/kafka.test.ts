@@ -8,19 +8,22 @@ import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import type { MortalTop } from '../layers/bare-harness.ts'
+import { mortalStore } from '../layers/mortal.ts'
 import { kafkaHarness } from './kafka-harness.ts'
 
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 const brokers = backendUrl('kafka')
 
 /** All that start-up chooses, with one store for all connections. */
-function withStore(): (raw: Transport) => Promise<Transport> {
+function withStore(): (raw: Transport) => Promise<MortalTop> {
   const connector = memoryStore()
   const context = { clock: systemClock(), random: Math.random, logger: silentLogger } as const
   const signal = new AbortController().signal
   return async (raw) => {
-    const store = await connector.connect({ ...context, signal, migrate: 'auto' })
-    return layered(raw, { ...context, store })
+    const opened = await connector.connect({ ...context, signal, migrate: 'auto' })
+    const { thing: store, die } = mortalStore(opened)
+    return { ...layered(raw, { ...context, store }), die }
   }
 }
 

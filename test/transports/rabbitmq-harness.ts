@@ -7,6 +7,8 @@ import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { read } from '../../src/model/probe.ts'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
+import type { MortalTop } from '../layers/bare-harness.ts'
+import { mortalStore } from '../layers/mortal.ts'
 
 const { signal } = new AbortController()
 const context = {
@@ -33,9 +35,9 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   const open = new Set<Transport>()
   const settings: RabbitmqSettings = { queueType, prefix }
   const cuts = new WeakMap<Transport, () => void>()
-  const onLayers = async (raw: Transport): Promise<Transport> => {
-    const store = await stores.connect(context)
-    const top = layered(raw, { ...context, store })
+  const onLayers = async (raw: Transport): Promise<MortalTop> => {
+    const { thing: store, die } = mortalStore(await stores.connect(context))
+    const top = { ...layered(raw, { ...context, store }), die }
     await top.topology.ensure(known, signal)
     open.add(top)
     return top
@@ -50,9 +52,10 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
       return connection
     }
     const raw = await rabbitmq({ ...settings, connect: openOne }).connect(context)
-    const transport = layers ? await onLayers(raw) : raw
+    const transport: MortalTop = layers ? await onLayers(raw) : raw
     cuts.set(transport, () => {
       isGone = true
+      transport.die?.()
       for (const stream of streams) {
         const end = read(stream, 'destroy')
         if (typeof end === 'function') end.call(stream, new Error('killed'))

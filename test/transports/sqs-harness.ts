@@ -10,6 +10,8 @@ import type {
   QueueSpec,
   Transport,
 } from '../../src/transport/transport.ts'
+import type { MortalTop } from '../layers/bare-harness.ts'
+import { mortal, mortalStore } from '../layers/mortal.ts'
 import type { SqsServer } from './sqs-servers.ts'
 
 const { signal } = new AbortController()
@@ -49,21 +51,24 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
   const { server, kind, isLayered } = options
   const shared = isLayered ? memoryStore() : undefined
   const opened = new Set<Transport>()
+  const tops = new Set<MortalTop>()
   const known: QueueSpec[] = []
   const connect = async (topology: 'create' | 'none' = 'none'): Promise<Transport> => {
     const settings = { ...account, endpoint: server.url, kind, timeoutMs: 10_000, topology }
     const raw = await open(sqs(settings))
-    const transport = shared === undefined ? raw : await withStore(raw, shared)
+    const transport: MortalTop = shared === undefined ? raw : await withStore(raw, shared)
     // Every connection knows every queue, as in an app.
     if (isLayered) await transport.topology.ensure(known, signal)
     opened.add(transport)
-    return {
+    const one: MortalTop = {
       ...transport,
       close: () => {
         opened.delete(transport)
         return transport.close()
       },
     }
+    tops.add(one)
+    return one
   }
   const first = await connect('create')
   return {
@@ -81,13 +86,24 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
     slow: 1,
     // SQS counts in whole seconds. A copy takes three calls, and doubles when the lease ends between them.
     leaseMs: isLayered ? 3_000 : 1_000,
+    vanish: async (transport) => {
+      for (const one of tops) if (one === transport) one.die?.()
+    },
     dispose: () => first.close(),
   }
 }
 
-async function withStore(raw: Transport, shared: StoreConnector): Promise<Transport> {
-  const store = await shared.connect(context)
+async function withStore(raw: Transport, shared: StoreConnector): Promise<MortalTop> {
+  const { thing: store, die } = mortalStore(await shared.connect(context))
   const { clock, random, logger } = context
-  const top = layered(raw, { store, clock, random, logger })
-  return { ...top, close: () => top.close().then(() => store.close()) }
+  const broker = mortal(raw)
+  const top = layered(broker.thing, { store, clock, random, logger })
+  return {
+    ...top,
+    die: () => {
+      broker.die()
+      die()
+    },
+    close: () => top.close().then(() => store.close()),
+  }
 }

@@ -5,28 +5,10 @@ import type { Subscription } from '../../transport/transport.ts'
 import { acked, assertAllOk, idsOf, released } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 import type { Scope } from '../scope.ts'
+import { alone, crashWith } from './crash-acts.ts'
+import { repeatedCrashes } from './crash-repeated.ts'
 
-const counted = ({ traits }: Subject): boolean => traits.countsCrashes
-
-/** A worker takes `count` messages and is never heard of again. */
-async function crashWith(scope: Scope, queue: string, count: number): Promise<void> {
-  const doomed = await scope.connect()
-  await scope.take(await scope.subscribeShortly(doomed, queue), count)
-  await scope.vanish(doomed)
-  await scope.leaseRunsOut()
-}
-
-/** Asked for more: whoever could bring several must not have them in hand. */
-async function alone(scope: Scope, subscription: Subscription): Promise<Delivery> {
-  let batch: readonly Delivery[] = []
-  await scope.until('a suspect', async () => {
-    batch = await scope.receive(subscription, 8)
-    return batch.length > 0
-  })
-  const [suspect] = batch
-  assert.ok(suspect && batch.length === 1)
-  return suspect
-}
+const counted = ({ traits }: Subject): boolean => traits.countsCrashes === true
 
 async function oneSuspect(scope: Scope): Promise<[Subscription, Delivery]> {
   const name = await scope.queue()
@@ -166,5 +148,6 @@ export const crash: Family = {
         assert.equal(alone, true)
       },
     },
+    ...repeatedCrashes,
   ],
 }

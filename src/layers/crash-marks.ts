@@ -1,0 +1,233 @@
+import type { Clock } from '../model/clock.ts'
+import type { Delivery, Released, Settled, Settlement } from '../model/delivery.ts'
+import { settled } from '../model/delivery.ts'
+import { newId } from '../model/ids.ts'
+import type { Store } from '../store/store.ts'
+import { lost } from '../transport/outcomes.ts'
+import { givenBack } from '../transport/settling.ts'
+import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
+import {
+  type CrashBook,
+  type CrashEntry,
+  crashBook,
+  crashKeyOf,
+  NOBODY_ALONE,
+} from './crash-book.ts'
+import { stillOurs } from './still-ours.ts'
+import { type Mark, type SuspectMarks, suspectMarks } from './suspect-marks.ts'
+import { untouched, type WaitingSuspects, waitingSuspects } from './waiting-suspects.ts'
+import { type Woken, wakeable } from './wakeable.ts'
+
+export interface CrashMarksOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: () => number
+  /** Whether the layer below gives failed messages back as copies (`copies`), or all of them in their place. */
+  readonly copied: boolean
+}
+
+/**
+ * Counts crashes where the broker does not tell who vanished. A message that was handed out before is a *suspect*: whoever gets
+ * it writes its name into the store first. Who finds the name of somebody else there knows that he vanished: one attempt of
+ * class crashed, and from now on it runs alone. The first handing out is not marked, so its crash is not seen, and it costs
+ * nothing. A holder that lives and lost its claim takes its name back.
+ */
+export function crashMarks(inner: Transport, options: CrashMarksOptions): Transport {
+  const { store, clock, random } = options
+  const me = newId(clock, random)
+  return {
+    ...inner,
+    traits: { ...inner.traits, countsCrashes: 'repeated' },
+    subscribe: async (queue, subscribeOptions) => {
+      const subscription = await inner.subscribe(queue, subscribeOptions)
+      const book = crashBook(store, queue)
+      const { leaseMs } = subscribeOptions
+      const marks = suspectMarks({ book, clock, me })
+      const isBusy = (): boolean => marks.size > 0
+      const waiting = waitingSuspects({ inner: subscription, clock, leaseMs, isBusy })
+      return markingSubscription({ ...options, inner: subscription, book, marks, waiting, leaseMs })
+    },
+  }
+}
+
+interface Marking extends CrashMarksOptions {
+  readonly inner: Subscription
+  readonly book: CrashBook
+  readonly marks: SuspectMarks
+  readonly waiting: WaitingSuspects
+  readonly leaseMs: number
+}
+
+function markingSubscription(marking: Marking): Subscription {
+  const { inner, marks, waiting, clock } = marking
+  const wake = wakeable()
+  let isClosed = false
+
+  const below = async (options: ReceiveOptions): Promise<Woken> =>
+    // Only one that is in hand can come back here.
+    marks.hasAlone
+      ? wake.during(options, (signal) => inner.receive({ ...options, signal }))
+      : { came: await inner.receive(options), isWoken: false }
+
+  const receive = async (options: ReceiveOptions): Promise<readonly Delivery[]> => {
+    const { signal } = options
+    const until = clock.now() + options.waitMs
+    const stopped = waiting.asked()
+    try {
+      for (;;) {
+        const next = signal.aborted || isClosed ? undefined : waiting.take()
+        if (next !== undefined) return await handOutNext(marking, next)
+        const waitMs = Math.max(0, until - clock.now())
+        const { came, isWoken } = await below({ ...options, waitMs })
+        if (came.length > 0) return await handOut(marking, came)
+        if (!isWoken || signal.aborted || isClosed) return []
+      }
+    } finally {
+      stopped()
+    }
+  }
+  const { pauseLane } = inner
+  return {
+    ...inner,
+    receive,
+    settle: (batch) =>
+      marks.size === 0 && waiting.size === 0
+        ? inner.settle(batch)
+        : settle(marking, batch, wake.wake),
+    ...(pauseLane && {
+      pauseLane: (lane, paused) => {
+        waiting.pause(lane, paused)
+        pauseLane(lane, paused)
+        if (!paused) wake.wake()
+      },
+    }),
+    close: async () => {
+      isClosed = true
+      waiting.close()
+      // Before others can receive them: they would take us for somebody who vanished.
+      await marks.loseAll()
+      await inner.close()
+      wake.wake()
+    },
+  }
+}
+
+function isSuspect({ alone, deliveries }: Delivery): boolean {
+  return alone || deliveries !== 1
+}
+
+async function handOutNext(
+  { marks, waiting }: Marking,
+  next: Delivery,
+): Promise<readonly Delivery[]> {
+  try {
+    await marks.begin([next], [])
+    return [next]
+  } catch (error) {
+    waiting.putBack(next)
+    throw error
+  }
+}
+
+async function handOut(
+  { inner, marks, waiting }: Marking,
+  came: readonly Delivery[],
+): Promise<readonly Delivery[]> {
+  const suspects = came.filter(isSuspect)
+  if (suspects.length === 0) return came
+  try {
+    const judged = await marks.judge(suspects)
+    const all = came.map((one) => judged.get(one) ?? one)
+    const alone = all.filter((one) => one.alone)
+    const together = all.filter((one) => !one.alone)
+    const first = together.length > 0 ? together : alone.slice(0, 1)
+    const later = together.length > 0 ? alone : alone.slice(1)
+    await marks.begin(first.filter(isSuspect), later)
+    waiting.add(later)
+    return first
+  } catch (error) {
+    // Nobody knows how often these killed their workers, so nobody may run them.
+    await inner.settle(suspects.map(untouched)).catch(() => [])
+    const fresh = came.filter((one) => !isSuspect(one))
+    if (fresh.length > 0) return fresh
+    throw error
+  }
+}
+
+async function settle(
+  marking: Marking,
+  batch: readonly Settlement[],
+  wake: () => void,
+): Promise<readonly Settled[]> {
+  const { inner, book, marks, waiting } = marking
+  const marked = new Map<Settlement, Mark>()
+  for (const one of batch) {
+    const mark = marks.of(one.delivery)
+    if (mark !== undefined) marked.set(one, mark)
+  }
+  const inPlace = batch.filter((one): one is Released => marked.has(one) && isInPlace(marking, one))
+  const outcomes = await nobodyRuns(marking, inPlace)
+  for (const one of inPlace) {
+    const mark = marks.of(one.delivery)
+    if (mark === undefined || outcomes.has(one) || !mark.delivery.alone || !isBare(one)) continue
+    marks.end(mark)
+    waiting.add([mark.delivery])
+    outcomes.set(one, settled)
+    wake()
+  }
+  // Settled a moment ago, it waits here, and is no longer theirs.
+  for (const one of batch) {
+    if (!outcomes.has(one) && waiting.has(one.delivery)) outcomes.set(one, lost)
+  }
+  const rest = batch.filter((one) => !outcomes.has(one))
+  const ended = rest.length === 0 ? [] : await inner.settle(rest)
+  const over: string[] = []
+  for (const [i, one] of rest.entries()) outcomes.set(one, ended[i] ?? lost)
+  for (const [one, mark] of marked) {
+    const outcome = outcomes.get(one)
+    if (outcome?.ok === false && outcome.fault.code === 'lost') marks.lose(mark)
+    if (outcome?.ok !== true) continue
+    marks.end(mark)
+    if (!isInPlace(marking, one)) over.push(mark.key)
+  }
+  await book.forget(over)
+  return batch.map((one) => outcomes.get(one) ?? lost)
+}
+
+/** The message itself comes back, and not a copy that stands for it. */
+function isInPlace({ copied }: Marking, one: Settlement): boolean {
+  return one.as === 'released' && (!copied || isBare(one))
+}
+
+/** Nothing to write down and nothing to wait for; such a one is never a copy. */
+function isBare({ attempt, counted, delayMs }: Released): boolean {
+  return !counted && attempt === undefined && delayMs === 0
+}
+
+/**
+ * Says that nobody has these any more, before anybody can. Answers the outcomes of those that could not be said, which must not
+ * go back then, and of those that are no longer ours.
+ */
+async function nobodyRuns(
+  { inner, book, store, leaseMs }: Marking,
+  releases: readonly Released[],
+): Promise<Map<Settlement, Settled>> {
+  const outcomes = new Map<Settlement, Settled>()
+  if (releases.length === 0) return outcomes
+  const deliveries = releases.map(({ delivery }) => delivery)
+  const ours = await stillOurs(inner, deliveries, leaseMs)
+  const open = releases.filter(({ delivery }) => ours.has(delivery))
+  for (const one of releases) if (!ours.has(one.delivery)) outcomes.set(one, lost)
+  try {
+    await book.write(new Map(open.map((one) => [crashKeyOf(one.delivery), entryAfter(one)])))
+  } catch (error) {
+    const fault = store.diagnose(error)
+    for (const one of open) outcomes.set(one, { ok: false, fault })
+  }
+  return outcomes
+}
+
+function entryAfter({ delivery, ...release }: Released): CrashEntry {
+  const { history, alone } = givenBack(delivery, release, Number.POSITIVE_INFINITY)
+  return { history, runner: alone ? NOBODY_ALONE : undefined }
+}

@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type VirtualClock, virtualClock } from 'millrace/testing'
+import { codeOf } from '../../src/conformance/acts.ts'
+import { copies } from '../../src/layers/copies.ts'
+import { crashMarks } from '../../src/layers/crash-marks.ts'
+import { settleEach } from '../../src/layers/settle-each.ts'
+import type { Delivery, Settlement } from '../../src/model/delivery.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import { beforeRun } from '../../src/model/retry.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import type { Subscription, Transport } from '../../src/transport/transport.ts'
+import { memoryHarness } from '../transports/memory-harness.ts'
+import { bare } from './bare.ts'
+import { type CountingStore, countingStore } from './counting-store.ts'
+import { memoryLog } from './memory-log.ts'
+import { mortal, mortalStore } from './mortal.ts'
+
+const { signal } = new AbortController()
+const LEASE_MS = 1_000
+
+/** One process: its connections, and how it ends. */
+interface Holder {
+  readonly transport: Transport
+  readonly counting: CountingStore
+  die(): Promise<void>
+}
+
+interface Stage {
+  readonly time: VirtualClock
+  holder(): Promise<Holder>
+  send(from: Holder, ...ids: readonly string[]): Promise<void>
+}
+
+/** Holders on one bare broker with leases and one store. */
+async function stage(): Promise<Stage> {
+  const harness = memoryHarness()
+  const { time } = harness
+  const name = await harness.freshQueue()
+  const stores = memoryStore()
+  const context = { signal, clock: time, random: Math.random, logger: silentLogger } as const
+  return {
+    time,
+    holder: async () => {
+      const memory = await harness.connect()
+      const broker = mortal(bare(memory))
+      const { thing, die } = mortalStore(await stores.connect({ ...context, migrate: 'auto' }))
+      const counting = countingStore(thing)
+      const options = { store: counting.store, clock: time, random: Math.random, copied: true }
+      const top = crashMarks(copies(broker.thing), options)
+      const transport: Transport = {
+        ...top,
+        subscribe: (_, given) => top.subscribe(name, given),
+        send: (_, batch, given) => top.send(name, batch, given),
+      }
+      return {
+        ...{ transport, counting },
+        die: async () => {
+          broker.die()
+          die()
+          // What it had in hand is ready again at once; at the end of its lease the memory would give it out one by one.
+          await memory.close()
+        },
+      }
+    },
+    send: async ({ transport }, ...ids) => {
+      const batch = ids.map((id) => ({ id, headers: {}, priority: 0, body: new Uint8Array([1]) }))
+      for (const outcome of await transport.send('', batch, { signal })) assert.ok(outcome.ok)
+    },
+  }
+}
+
+function subscribe({ transport }: Holder, leaseMs: number = LEASE_MS): Promise<Subscription> {
+  return transport.subscribe('', { group: 'g', leaseMs, maxInFlight: 100 })
+}
+function receive(from: Subscription, max = 100): Promise<readonly Delivery[]> {
+  return from.receive({ max, waitMs: 0, signal })
+}
+const idsOf = (batch: readonly Delivery[]): readonly string[] =>
+  batch.map(({ envelope }) => envelope.id).toSorted()
+const acked = (delivery: Delivery): Settlement => ({ as: 'acked', delivery })
+const bareRelease = (delivery: Delivery): Settlement => {
+  return { as: 'released', delivery, delayMs: 0, counted: false }
+}
+
+/** A process takes all there is and is killed. */
+async function crash({ holder }: Stage, count: number): Promise<void> {
+  const doomed = await holder()
+  const batch = await receive(await subscribe(doomed))
+  assert.equal(batch.length, count)
+  await doomed.die()
+}
+
+test('What succeeds at its first handing out asks the store for nothing.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a', 'b', 'c')
+  const from = await subscribe(holder)
+  const batch = await receive(from)
+  assert.equal(batch.length, 3)
+  for (const outcome of await from.settle(batch.map(acked))) assert.ok(outcome.ok)
+  assert.deepEqual(holder.counting.calls, [])
+})
+
+test('A suspect costs a read, a write and, at its end, one more call for all of a batch.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a', 'b', 'c')
+  await crash(on, 3)
+  const from = await subscribe(holder)
+  const batch = await receive(from)
+  assert.equal(batch.length, 3)
+  await from.settle(batch.map(acked))
+  assert.deepEqual(holder.counting.calls, ['read', 'write', 'forget'])
+})
+
+test('Of a log, what no holder before can have had in hand is a first handing out.', async () => {
+  const time = virtualClock()
+  const log = memoryLog(time, 1)
+  const context = { signal, clock: time, random: Math.random, logger: silentLogger } as const
+  const counting = countingStore(await memoryStore().connect({ ...context, migrate: 'auto' }))
+  const options = { store: counting.store, clock: time, random: Math.random, copied: true }
+  const transport = crashMarks(copies(settleEach(log.connect())), options)
+  await transport.topology.ensure([{ name: 'q', owner: 'o', maxDepth: undefined }], signal)
+  const batch = Array.from({ length: 900 }, (_, n) => {
+    return { id: `m${n}`, headers: {}, priority: 0, body: new Uint8Array([1]) }
+  })
+  await transport.send('q', batch, { signal })
+  const from = await transport.subscribe('q', { group: 'g', leaseMs: 1_000, maxInFlight: 100 })
+  for (let done = 0; done < 900; ) {
+    const some = await receive(from)
+    const before = counting.calls.length
+    await from.settle(some.map(acked))
+    done += some.length
+    // 500, and 300 for a hundred in flight: the larger one.
+    if (done <= 500) assert.ok(counting.calls.length > before)
+  }
+  assert.equal(counting.calls.filter((call) => call === 'read').length, 5)
+})
+
+test('A killed holder whose messages come alone is blamed on one of them: it dies alone, the others get done.', async () => {
+  const on = await stage()
+  const sender = await on.holder()
+  const all = Array.from({ length: 20 }, (_, n) => `m${String(n).padStart(2, '0')}`)
+  await on.send(sender, ...all)
+  await crash(on, 20)
+  await crash(on, 20)
+  const done = new Set<string>()
+  let deaths = 0
+  let isDead = false
+  for (let life = 0; life < 10 && done.size < 19; life++) {
+    const holder = await on.holder()
+    const from = await subscribe(holder)
+    for (let isAlive = true; isAlive; ) {
+      const [one, ...others] = await receive(from)
+      if (one === undefined) break
+      assert.deepEqual(others, [])
+      if (beforeRun(one.history, { attempts: 8 })?.errorClass === 'crashed') {
+        assert.equal(one.envelope.id, 'm03')
+        await from.settle([acked(one)])
+        isDead = true
+      } else if (one.envelope.id === 'm03') {
+        assert.equal(one.history.crashes, 1 + deaths)
+        deaths += 1
+        isAlive = false
+        await holder.die()
+      } else {
+        assert.equal(one.history.crashes, 1, `${one.envelope.id} was blamed`)
+        done.add(one.envelope.id)
+        await from.settle([acked(one)])
+      }
+    }
+  }
+  assert.deepEqual(
+    [...done].toSorted(),
+    all.filter((id) => id !== 'm03'),
+  )
+  assert.equal(isDead, true)
+})
+
+test('Suspects that wait for their turn stay ours, and go to others once nobody asks for them.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a', 'b', 'c')
+  await crash(on, 3)
+  await crash(on, 3)
+  const from = await subscribe(holder)
+  const [first] = await receive(from)
+  assert.ok(first?.alone)
+  const elsewhere = await subscribe(await on.holder())
+  for (let beat = 0; beat < 20; beat++) {
+    await on.time.advance(LEASE_MS / 4)
+    assert.deepEqual(await from.renew?.([first], LEASE_MS), [{ ok: true }])
+    assert.deepEqual(await receive(elsewhere), [], `beat ${beat}`)
+  }
+  await from.settle([acked(first)])
+  await on.time.advance(2 * LEASE_MS)
+  const [second] = await receive(elsewhere)
+  assert.ok(second?.alone)
+  assert.equal(second.history.crashes, 1)
+  await elsewhere.settle([acked(second)])
+  const [third] = await receive(elsewhere)
+  assert.ok(third?.alone)
+  assert.deepEqual(idsOf([first, second, third]), ['a', 'b', 'c'])
+})
+
+test('A suspect that its worker gives back waits here, and a receive that waits is told.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a')
+  await crash(on, 1)
+  await crash(on, 1)
+  const from = await subscribe(holder)
+  const [first] = await receive(from)
+  assert.ok(first?.alone)
+  const waiting = from.receive({ max: 5, waitMs: 60_000, signal })
+  assert.deepEqual(await from.settle([bareRelease(first)]), [{ ok: true }])
+  const [again] = await waiting
+  assert.ok(again?.alone)
+  // Handed out once by the broker: it was not asked for again.
+  assert.equal(again.deliveries, 3)
+  const twice = await from.settle([bareRelease(again), bareRelease(again)])
+  assert.deepEqual(twice.map(codeOf), ['ok', 'lost'])
+  assert.deepEqual((await from.settle([acked(again)])).map(codeOf), ['lost'])
+  assert.deepEqual(idsOf(await receive(from)), ['a'])
+  assert.deepEqual(await receive(from), [])
+})
+
+test('A holder that lost its lease and lives is no crash to itself, and leaves no trace when it is late.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a')
+  await crash(on, 1)
+  const from = await subscribe(holder)
+  const [late] = await receive(from)
+  assert.ok(late)
+  await on.time.advance(LEASE_MS + 100)
+  const [again] = await receive(from)
+  assert.equal(again?.history.crashes, 0)
+  const outcomes = await from.settle([
+    { as: 'released', delivery: late, delayMs: 0, counted: false },
+  ])
+  assert.deepEqual(outcomes.map(codeOf), ['lost'])
+  await on.time.advance(LEASE_MS + 100)
+  // The last one was never settled either, so for somebody else its holder has vanished.
+  const [elsewhere] = await receive(await subscribe(await on.holder()))
+  assert.equal(elsewhere?.history.crashes, 1)
+})
+
+test('While the store is away suspects go back untouched, and first deliveries run.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'old')
+  await crash(on, 1)
+  await on.send(holder, 'new')
+  const from = await subscribe(holder)
+  holder.counting.fails = () => true
+  const batch = await receive(from)
+  assert.deepEqual(idsOf(batch), ['new'])
+  for (const outcome of await from.settle(batch.map(acked))) assert.ok(outcome.ok)
+  await assert.rejects(receive(from), /the store is away/)
+  holder.counting.fails = () => false
+  const [old] = await receive(from)
+  assert.equal(old?.history.crashes, 0)
+})
+
+test('A release of a suspect waits for the store: nobody may take its holder for a dead one.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a', 'b')
+  await crash(on, 2)
+  const from = await subscribe(holder)
+  const [a, b] = await receive(from)
+  assert.ok(a && b)
+  holder.counting.fails = (call) => call === 'write'
+  const outcomes = await from.settle([acked(a), bareRelease(b)])
+  assert.deepEqual(outcomes.map(codeOf), ['ok', 'unavailable'])
+  holder.counting.fails = () => false
+  assert.deepEqual((await from.settle([bareRelease(b)])).map(codeOf), ['ok'])
+  const [elsewhere] = await receive(await subscribe(await on.holder()))
+  assert.equal(elsewhere?.envelope.id, b.envelope.id)
+  assert.equal(elsewhere.history.crashes, 0)
+})
+
+test('What one consumer of a log loses to another is no crash.', async () => {
+  const time = virtualClock()
+  const log = memoryLog(time, 2)
+  const context = { signal, clock: time, random: Math.random, logger: silentLogger } as const
+  const stores = memoryStore()
+  const opened = async (): Promise<Subscription> => {
+    const store = await stores.connect({ ...context, migrate: 'auto' })
+    const options = { store, clock: time, random: Math.random, copied: true }
+    const transport = crashMarks(copies(settleEach(log.connect())), options)
+    await transport.topology.ensure([{ name: 'q', owner: 'o', maxDepth: undefined }], signal)
+    const batch = ['a1', 'b1'].map((id) => {
+      return { id, orderingKey: id[0] ?? '', headers: {}, priority: 0, body: new Uint8Array([1]) }
+    })
+    if (log.committed('q').length === 2 && sent++ === 0)
+      await transport.send('q', batch, { signal })
+    return transport.subscribe('q', { group: 'g', leaseMs: 1_000, maxInFlight: 100 })
+  }
+  let sent = 0
+  const first = await opened()
+  assert.equal((await receive(first)).length, 2)
+  const second = await opened()
+  await time.advance(10)
+  const [moved] = await receive(second)
+  assert.ok(moved)
+  assert.equal(moved.history.crashes, 0)
+  assert.equal(moved.alone, false)
+})
