@@ -1,4 +1,4 @@
-import { read } from '../model/probe.ts'
+import { isObject, read } from '../model/probe.ts'
 import { type Problems, show } from '../model/problems.ts'
 import { anyClient, type RedisClientLike } from './client-shapes.ts'
 
@@ -6,24 +6,31 @@ import { anyClient, type RedisClientLike } from './client-shapes.ts'
 export type RedisAddress =
   | {
       readonly url: string
+      /** Of Node's `tls.connect`: `ca`, `cert`, `key`, `servername`, …; with `rediss://`. */
+      readonly tls?: object
       readonly client?: never
       readonly sentinels?: never
       readonly cluster?: never
     }
   | {
       readonly client: RedisClientLike
+      readonly tls?: never
       readonly url?: never
       readonly sentinels?: never
       readonly cluster?: never
     }
   | {
       readonly sentinels: Sentinels
+      /** As with `url`; for servers and sentinels alike. */
+      readonly tls?: object
       readonly url?: never
       readonly client?: never
       readonly cluster?: never
     }
   | {
       readonly cluster: readonly string[]
+      /** As with `url`, for all nodes. */
+      readonly tls?: object
       readonly url?: never
       readonly client?: never
       readonly sentinels?: never
@@ -36,11 +43,22 @@ export interface Sentinels {
   /** For the servers, not for the sentinels. */
   readonly username?: string
   readonly password?: string
+  /** Whether the servers speak TLS. */
   readonly tls?: boolean
+  /** For the sentinels themselves, where they ask for it. */
+  readonly sentinelUsername?: string
+  readonly sentinelPassword?: string
+  /** Whether the sentinels speak TLS. */
+  readonly sentinelTls?: boolean
 }
 
 export const ADDRESSES = ['url', 'client', 'sentinels', 'cluster'] as const
-const SENTINEL_KEYS = ['name', 'nodes', 'username', 'password', 'tls']
+/** Every option that says where Redis is and how it is reached. */
+export const ADDRESS_KEYS: readonly string[] = [...ADDRESSES, 'tls']
+const SENTINEL_KEYS = [
+  ...['name', 'nodes', 'username', 'password', 'tls'],
+  ...['sentinelUsername', 'sentinelPassword', 'sentinelTls'],
+]
 const PREFIX = /^[\w.:-]{1,64}$/
 
 /** What begins every key of ours, and names like it. */
@@ -74,6 +92,21 @@ export function checkAddress(found: Problems, options: RedisAddress): void {
     found.add(`${expected}, got ${show(client)}`)
   }
   if (sentinels !== undefined) checkSentinels(found, sentinels)
+  checkTls(found, options)
+}
+
+/** Certificates for a connection in plain text would be left unused in silence. */
+function checkTls(found: Problems, { tls, url, cluster, client, sentinels }: RedisAddress): void {
+  if (tls === undefined) return
+  if (!isObject(tls)) found.add(`tls: expected an object of options, got ${show(tls)}`)
+  if (client !== undefined) found.add('tls: the client that was given has its own; leave it out')
+  const isPlain = (one: unknown): boolean => typeof one === 'string' && one.startsWith('redis:')
+  const plain = Array.isArray(cluster) ? cluster.some(isPlain) : isPlain(url)
+  if (plain)
+    found.add('tls: the address begins with redis://, which is plain text; write rediss://')
+  if (sentinels !== undefined && sentinels.tls !== true && sentinels.sentinelTls !== true) {
+    found.add('tls: neither sentinels.tls nor sentinels.sentinelTls is true')
+  }
 }
 
 function choiceProblem(options: RedisAddress): string | undefined {

@@ -28,14 +28,15 @@ export async function openWire(
   // The first attempt says at once what is wrong; after that nothing ends the attempts but our close.
   const reconnectStrategy = (retries: number): number | false =>
     opened ? Math.min(50 * 2 ** Math.min(retries, 10), RECONNECT_MAX_MS) : false
-  const socket = { connectTimeout: timeoutMs, reconnectStrategy }
+  const { tls } = address
+  const socket = { connectTimeout: timeoutMs, reconnectStrategy, ...tls }
   const node = { RESP, socket, disableOfflineQueue: true, name: 'millrace' } as const
   const made =
     address.url !== undefined
       ? anyClient(redis.createClient({ ...node, url: address.url }))
       : address.cluster !== undefined
-        ? anyClient(redis.createCluster({ ...clusterOptions(address.cluster), RESP }))
-        : anyClient(redis.createSentinel(sentinelOptions(address.sentinels, timeoutMs)))
+        ? anyClient(redis.createCluster({ ...clusterOptions(address.cluster, tls), RESP }))
+        : anyClient(redis.createSentinel(sentinelOptions(address.sentinels, timeoutMs, tls)))
   if (made === undefined) throw new Error('the client of @redis/client has another shape')
   const { client } = made
   client.on('error', () => {})
@@ -73,7 +74,7 @@ function givenWire(value: unknown): Wire {
   return given.kind === 'single' ? singleWire(given.client, false) : manyWire(given, false)
 }
 
-function clusterOptions(urls: readonly string[]) {
+function clusterOptions(urls: readonly string[], tls: object | undefined) {
   const first = new URL(urls[0] ?? '')
   // Nodes that are found later are reached as the first one is.
   return {
@@ -81,23 +82,37 @@ function clusterOptions(urls: readonly string[]) {
     defaults: {
       ...(first.username === '' ? {} : { username: decodeURIComponent(first.username) }),
       ...(first.password === '' ? {} : { password: decodeURIComponent(first.password) }),
-      ...(first.protocol === 'rediss:' ? { socket: { tls: true as const } } : {}),
+      ...(first.protocol === 'rediss:' ? { socket: { tls: true as const, ...tls } } : {}),
     },
   }
 }
 
-function sentinelOptions(sentinels: Sentinels, connectTimeout: number) {
-  const { name, nodes, username, password, tls } = sentinels
+function sentinelOptions(given: Sentinels, connectTimeout: number, tls: object | undefined) {
+  const { name, nodes } = given
+  const plain = { connectTimeout }
+  const secure = { connectTimeout, tls: true as const, ...tls }
   return {
     name,
     RESP,
+    // A command whose connection is lost must be told as that, and not be sent again behind our back.
+    maxCommandRediscovers: 0,
     sentinelRootNodes: nodes.map(({ host, port }) => ({ host, port })),
     nodeClientOptions: {
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password }),
-      socket: tls === true ? { connectTimeout, tls: true as const } : { connectTimeout },
+      ...loginOf(given.username, given.password),
+      socket: given.tls === true ? secure : plain,
+    },
+    sentinelClientOptions: {
+      ...loginOf(given.sentinelUsername, given.sentinelPassword),
+      socket: given.sentinelTls === true ? secure : plain,
     },
   } as const
+}
+
+function loginOf(username: string | undefined, password: string | undefined) {
+  return {
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+  }
 }
 
 type RedisModule = typeof import('@redis/client')

@@ -1,29 +1,39 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type StoreHarness, storeConformance } from 'millrace/conformance'
-import { type RedisStoreOptions, redisStore } from 'millrace/store'
+import type { RedisAddress } from 'millrace/redis'
+import { redisStore } from 'millrace/store'
 import { backendUrl } from '../backends.ts'
-import { freshPrefix } from '../transports/redis-servers.ts'
+import { freshPrefix, smallestUser } from '../transports/redis-servers.ts'
 import { connectStore } from './store-harness.ts'
 
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
-function harnessOf(name: string, options: RedisStoreOptions): StoreHarness {
-  const connector = redisStore({ ...options, prefix: freshPrefix() })
+interface Subject {
+  readonly prefix: string
+  readonly address: RedisAddress
+  readonly dispose: () => Promise<void>
+}
+
+function harnessOf(name: string, { prefix, address, dispose }: Subject): StoreHarness {
+  const connector = redisStore({ ...address, prefix })
   return {
     name: `${name} store`,
     slow: 1,
     leaseMs: 500,
     connect: () => connectStore(connector),
-    async dispose() {},
+    dispose,
   }
 }
 
 for (const name of ['redis 7', 'redis 6.2', 'valkey', 'redis cluster'] as const) {
   const found = backendUrl(name)
   if (found === undefined) continue
-  const address = name === 'redis cluster' ? { cluster: found.split(',') } : { url: found }
-  const harness = harnessOf(name, address)
+  const subject: Subject =
+    name === 'redis cluster'
+      ? { prefix: freshPrefix(), address: { cluster: found.split(',') }, dispose: async () => {} }
+      : await smallestUser({ name, url: found })
+  const harness = harnessOf(name, subject)
   after(() => harness.dispose())
   await storeConformance({ test, harness, depth })
 }

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { createClient } from '@redis/client'
 import { type RedisOptions, redis } from 'millrace/redis'
 import { messageOfError } from '../../src/model/describe-error.ts'
+import { silentLogger } from '../../src/model/logger.ts'
 import { type Bench, connectTo, envelope, open, signal, subscribeTo } from './redis-bench.ts'
 import { NO_REDIS, redisCluster, redisServers } from './redis-servers.ts'
 import { until } from './until.ts'
@@ -18,6 +19,8 @@ for (const { name, url } of servers) {
       foreignLife(url))
     test('An entry that is deleted while a worker holds it becomes a dead letter that says so.', () =>
       bodyLost(url))
+    test('Entries that are trimmed or deleted before a worker has them become dead letters, and their places are free again.', () =>
+      trimmed(url))
     test('Settling an entry that somebody deleted is settled, and a release of it is a dead letter.', () =>
       settleLost(url))
     test('When all is done nothing is left but the queue itself: no consumer, no entry, no id.', () =>
@@ -330,6 +333,47 @@ async function emptyClaims(url: string): Promise<void> {
     return (await bench.raw.sendCommand(['EXISTS', bench.key('claims')])) === 0
   })
   await left(bench)
+}
+
+async function trimmed(url: string): Promise<void> {
+  const errors: string[] = []
+  const logger = { ...silentLogger, error: (line: string) => void errors.push(line) }
+  const bench = await open(url, { maxDepth: 6 })
+  const transport = await connectTo({ url, prefix: bench.prefix }, logger)
+  try {
+    const ids = ['a', 'b', 'c', 'd', 'e']
+    const batch = ids.map((id) => envelope(id))
+    await transport.send('q', [...batch, envelope('f', { delayMs: 3_600_000 })], { signal })
+    const subscription = await subscribeTo(transport)
+    const [held] = await subscription.receive({ max: 1, waitMs: 1_000, signal })
+    // The one in hand, and three that nobody had.
+    await bench.raw.sendCommand(['XTRIM', bench.key('ready'), 'MAXLEN', '1'])
+    await bench.raw.sendCommand(['DEL', bench.key('scheduled')])
+    const [left] = await subscription.receive({ max: 10, waitMs: 1_000, signal })
+    assert.deepEqual([held?.envelope.id, left?.envelope.id], ['a', 'e'])
+    assert.deepEqual(await subscription.receive({ max: 1, waitMs: 100, signal }), [])
+    const shelf = transport.shelf
+    const { items = [] } = (await shelf?.list('q', { limit: 10 })) ?? {}
+    const found = items.map(({ envelope: { id }, reason }) => [id, reason.split(':', 1)[0]])
+    assert.deepEqual(found.toSorted(), [
+      ['b', 'body lost'],
+      ['c', 'body lost'],
+      ['d', 'body lost'],
+      ['f', 'when it was due was deleted by somebody'],
+    ])
+    assert.match(
+      errors.join(),
+      /queue "q": 4 messages were gone from the stream .* before a worker/,
+    )
+    // What is in hand is still its worker's, and there is room for four again.
+    for (const delivery of [held, left]) {
+      assert.ok(delivery)
+      assert.deepEqual(await subscription.settle([{ as: 'acked', delivery }]), [{ ok: true }])
+    }
+    assert.equal(await bench.raw.sendCommand(['HLEN', bench.key('ids')]), 0)
+  } finally {
+    await transport.close()
+  }
 }
 
 async function deletedKeys(url: string): Promise<void> {

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { createClient } from '@redis/client'
 import { backendUrl } from '../backends.ts'
 
 export interface RedisServer {
@@ -31,4 +33,30 @@ let made = 0
 export function freshPrefix(): string {
   made += 1
   return `t-${process.pid}-${made}`
+}
+
+/** A user with the rules that the README prints, for keys of this prefix alone. */
+export async function smallestUser({ name, url }: RedisServer): Promise<SmallestUser> {
+  const readme = await readFile(README, 'utf8')
+  const printed = /^ACL SETUSER app on >secret ([^`]*)```/m.exec(readme)?.[1] ?? ''
+  const prefix = freshPrefix()
+  const rules = printed.trim().split(/\s+/)
+  const client = createClient({ url })
+  await client.connect()
+  const user = ['ACL', 'SETUSER', prefix, 'on', '>secret']
+  await client.sendCommand([...user, ...rules.map((rule) => rule.replace('millrace', prefix))])
+  const dispose = async (): Promise<void> => {
+    await client.sendCommand(['ACL', 'DELUSER', prefix])
+    await client.close()
+  }
+  return { name, prefix, address: { url: url.replace('//', `//${prefix}:secret@`) }, dispose }
+}
+
+const README = new URL('../../src/transports/redis/README.md', import.meta.url)
+
+export interface SmallestUser {
+  readonly name: string
+  readonly prefix: string
+  readonly address: { readonly url: string }
+  readonly dispose: () => Promise<void>
 }

@@ -2,7 +2,7 @@ import { after, describe, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
 import { givenClient, type RedisHarnessOptions, redisHarness } from './redis-harness.ts'
-import { NO_REDIS, redisCluster, redisServers } from './redis-servers.ts'
+import { NO_REDIS, redisCluster, redisServers, smallestUser } from './redis-servers.ts'
 
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
@@ -11,7 +11,7 @@ const [newest] = servers
 const cluster = redisCluster()
 
 const subjects: readonly RedisHarnessOptions[] = [
-  ...servers.map(({ name, url }) => ({ name, address: { url } })),
+  ...(await Promise.all(servers.map(smallestUser))),
   ...(newest ? [await givenClient(newest)] : []),
   ...(cluster ? [{ name: 'redis cluster', address: { cluster } }] : []),
 ]

@@ -1,5 +1,5 @@
 import { problems } from '../../model/problems.ts'
-import { ADDRESSES, checkAddress, checkPrefix, type RedisAddress } from '../../redis/address.ts'
+import { ADDRESS_KEYS, checkAddress, checkPrefix, type RedisAddress } from '../../redis/address.ts'
 import { redisFault } from '../../redis/fault.ts'
 import { openWire } from '../../redis/open-wire.ts'
 import { judgeServer, readFacts } from '../../redis/server.ts'
@@ -33,7 +33,7 @@ export interface RedisStoreSettings {
  */
 export function redisStore(options: RedisStoreOptions): StoreConnector {
   const found = problems('redisStore')
-  found.knownKeys(options, [...ADDRESSES, 'prefix', 'timeoutMs'])
+  found.knownKeys(options, [...ADDRESS_KEYS, 'prefix', 'timeoutMs'])
   checkAddress(found, options)
   const { prefix = 'millrace' } = options
   checkPrefix(found, 'prefix', prefix)

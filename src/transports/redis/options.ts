@@ -1,5 +1,5 @@
 import { problems, show } from '../../model/problems.ts'
-import { ADDRESSES, checkAddress, checkPrefix, type RedisAddress } from '../../redis/address.ts'
+import { ADDRESS_KEYS, checkAddress, checkPrefix, type RedisAddress } from '../../redis/address.ts'
 
 export type RedisOptions = RedisSettings & RedisAddress
 
@@ -32,7 +32,7 @@ const TIMEOUT = { min: 100, max: 600_000, default: 10_000 } as const
 /** @throws MILLRACE_INVALID_OPTIONS with all that is wrong */
 export function resolveOptions(options: RedisOptions): Resolved {
   const found = problems('redis')
-  found.knownKeys(options, [...ADDRESSES, ...SETTINGS])
+  found.knownKeys(options, [...ADDRESS_KEYS, ...SETTINGS])
   checkAddress(found, options)
   const { prefix = 'millrace', group = 'millrace', listen = true, pollMs } = options
   checkPrefix(found, 'prefix', prefix)

@@ -4,6 +4,7 @@ import { redisFault } from '../../redis/fault.ts'
 import type { Reply } from '../../redis/wire.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
+import { type Burying, openBurying } from './bury-gone.ts'
 import { type Entry, entryOf, plainEntry } from './entry.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handOut } from './held.ts'
@@ -31,13 +32,14 @@ export function redisSubscription(parts: SubscriptionParts): Subscription {
   const hand = openHand()
   const doubtful = new Set<string>()
   const closing = new AbortController()
+  const burying = openBurying(store, name, queue)
 
   return {
     async receive(options) {
       if (closing.signal.aborted) throw closedError('the subscription')
       const signals = [options.signal, closing.signal, store.closing]
       return await untilEnded(signals, (ends) =>
-        receiving({ ...parts, hand, doubtful, ends }, options),
+        receiving({ ...parts, hand, doubtful, burying, ends }, options),
       )
     },
     async settle(batch) {
@@ -62,6 +64,7 @@ interface Receiving extends SubscriptionParts {
   readonly hand: Hand
   /** Claims whose answer never arrived: what they took would wait for its lease, and then count as a crash. */
   readonly doubtful: Set<string>
+  readonly burying: Burying
   readonly ends: Ends
 }
 
@@ -89,14 +92,14 @@ interface Claimed {
 }
 
 async function claiming(parts: Receiving, max: number, waits: boolean): Promise<Claimed> {
-  const { store, queue, leaseMs, hand, ends, doubtful } = parts
+  const { store, queue, leaseMs, hand, ends, doubtful, burying } = parts
   await letGoOfDoubtful(store, queue, doubtful)
   for (;;) {
     const claim = store.newClaim()
     const expiresAt = store.clock.now() + leaseMs
     const args = [store.group, claim, String(max), String(Math.ceil(leaseMs)), waits ? '1' : '0']
     const reply = await asking(parts, claim, args)
-    const [kind, second] = Array.isArray(reply) ? reply : [0]
+    const [kind, second, gone] = Array.isArray(reply) ? reply : [0]
     if (kind === 1) {
       await reclaim(store, queue)
       continue
@@ -106,6 +109,7 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
       return { deliveries: [], nextMs: Number.POSITIVE_INFINITY }
     }
     if ((kind !== 2 && kind !== 3) || !Array.isArray(reply)) {
+      await burying.look(Number(gone))
       const nextMs = Number(second)
       return { deliveries: [], nextMs: nextMs < 0 ? Number.POSITIVE_INFINITY : nextMs }
     }

@@ -2,8 +2,8 @@ import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
 /**
  * ARGV: group, name of the new claim, how many at most, lease in ms, 1 when the caller would wait. Answers first what it
- * is: -1 no such queue; 1 leases ran out, reclaim first; 0 nothing, and the ms until something falls due (-1: never);
- * 2 messages or 3 one suspect: fence and, for each message, entry id, id and body, or entry id, '' and all its fields.
+ * is: -1 no such queue; 1 leases ran out, reclaim first; 0 nothing, the ms until something falls due (-1: never), and how many
+ * messages have no entry any more (0 or less: none); 2 messages or 3 one suspect: fence and, for each message, entry id, id and body, or entry id, '' and all its fields.
  *
  * Delayed messages that fell due are moved first. A claim is a consumer of the group, one for each batch that is received
  * together: its list of pending entries is the claim, and its lease is one member of \`claims\`, so that a message costs
@@ -36,14 +36,16 @@ end
 
 local function nothing()
   if ARGV[5] == '1' then call('HSET', meta, 'waiting', '1') end
-  if #due == 500 then return { 0, 0 } end
+  -- More ids than messages: entries are gone that nobody had. Foreign entries have no id before they are read.
+  local gone = call('HLEN', ids) - call('XLEN', ready) - call('XLEN', suspects) - call('ZCARD', scheduled)
+  if #due == 500 then return { 0, 0, gone } end
   local next_at = math.huge
   for _, key in ipairs({ scheduled, claims }) do
     local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
     if first[2] then next_at = math.min(next_at, tonumber(first[2])) end
   end
-  if next_at == math.huge then return { 0, -1 } end
-  return { 0, math.max(0, math.ceil(next_at - now)) }
+  if next_at == math.huge then return { 0, -1, gone } end
+  return { 0, math.max(0, math.ceil(next_at - now)), gone }
 end
 
 local function take(stream, name, count)
@@ -90,6 +92,36 @@ for _, entry in ipairs(entries) do
   n = n + 3
 end
 return out
+`
+
+/**
+ * ARGV: group, cursor. Looks at a step of all ids and puts those on the shelf whose entry is gone though nobody has it: what a
+ * worker has is found at the end of its lease. Answers the next cursor, and how many.
+ */
+export const BURY_GONE: string = `${PRELUDE}${NOW}${SHELVE}
+local page, buried = call('HSCAN', ids, ARGV[2], 'COUNT', 500), 0
+for i = 1, #page[2], 2 do
+  local id, ref = page[2][i], page[2][i + 1]
+  local stream, entry_id = ready, ref
+  if string.sub(ref, 1, 1) == 's' then stream, entry_id = suspects, string.sub(ref, 2) end
+  if ref == 'z' then
+    if not call('ZSCORE', scheduled, id) then
+      local packed = call('HGET', parked, id)
+      call('HDEL', parked, id)
+      call('HDEL', ids, id)
+      shelve(id, packed and cmsgpack.unpack(packed) or { 'id', id }, 'permanent', packed and UNTIMED or GONE)
+      buried = buried + 1
+    end
+  elseif #call('XRANGE', stream, entry_id, entry_id) == 0 then
+    local held = redis.pcall('XPENDING', stream, ARGV[1], entry_id, entry_id, 1)
+    if held.err or #held == 0 then
+      call('HDEL', ids, id)
+      shelve(id, { 'id', id }, 'permanent', GONE)
+      buried = buried + 1
+    end
+  end
+end
+return { page[1], buried }
 `
 
 /** ARGV: group. Answers the server's time, then claim, entry id and fields (false: gone) of up to 100 of each expired claim. */

@@ -89,4 +89,6 @@ local function shelve(id, fields, class, reason)
   call('ZADD', KEYS[CLASSES[class]], 0, place(now, id))
 end
 local LOST = 'body lost: its entry was deleted or trimmed by somebody while a worker held it'
+local GONE = 'body lost: its entry was deleted or trimmed by somebody before a worker had it'
+local UNTIMED = 'when it was due was deleted by somebody'
 `
