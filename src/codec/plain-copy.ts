@@ -44,9 +44,10 @@ function copyOfItems(items: readonly unknown[], depth: number): unknown {
 
 function copyOfMembers(value: object, depth: number): unknown {
   const copies: Record<string, unknown> = {}
-  for (const key of Object.keys(value)) {
-    // Writing this one would set the prototype.
-    if (key === '__proto__') return NOT_PLAIN
+  // Not of Object.keys, which makes an array.
+  for (const key in value) {
+    // Writing this one would set the prototype; and what everything inherits is not the value's.
+    if (key === '__proto__' || !Object.hasOwn(value, key)) return NOT_PLAIN
     const member = (value as Record<string, unknown>)[key]
     const copy = isPlainScalar(member) ? member : copyWithin(member, depth)
     if (copy === NOT_PLAIN) return NOT_PLAIN

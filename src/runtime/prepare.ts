@@ -1,10 +1,10 @@
 import { fingerprint } from '../codec/canonical.ts'
 import type { Codec } from '../codec/codec.ts'
-import { validate } from '../codec/validate.ts'
+import { type Validated, validate } from '../codec/validate.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
 import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
 import type { MakeId } from '../model/ids.ts'
-import { chain, type MaybePromise } from '../model/maybe-promise.ts'
+import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Backend } from './backend-limits.ts'
 import { derivedKey } from './derived-key.ts'
 import type { AnyQueue } from './queue.ts'
@@ -34,24 +34,38 @@ export function prepare(
   if (body.byteLength > bodyBytes) {
     throw new PayloadTooLargeError(queue.name, body.byteLength, bodyBytes, item.index)
   }
-  return chain(validate(queue.schema, decoded), (outcome) => {
-    if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
-    if (options?.idempotencyKey === undefined) checkDerivedKey(queue, outcome.value, item.index)
-    const id = options?.id ?? context.newId(item.again)
-    const envelope: Envelope = {
-      id,
-      body,
-      headers: checked.headers,
-      priority: checked.priority,
-    }
-    return options === undefined
-      ? envelope
-      : { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
-  })
+  const draft: Draft = { queue, options, checked, context, item, body, decoded }
+  const judged = validate(queue.schema, decoded)
+  return isPromise(judged) ? acceptedLater(judged, draft) : accepted(judged, draft)
+}
+
+interface Draft {
+  readonly queue: AnyQueue
+  readonly options: SendOptions | undefined
+  readonly checked: CheckedSendOptions
+  readonly context: PrepareContext
+  readonly item: BatchItem
+  readonly body: Uint8Array
+  readonly decoded: unknown
+}
+
+async function acceptedLater(judged: Promise<Validated<unknown>>, draft: Draft): Promise<Envelope> {
+  return accepted(await judged, draft)
+}
+
+function accepted(outcome: Validated<unknown>, draft: Draft): Envelope {
+  const { queue, options, checked, context, item, body, decoded } = draft
+  if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
+  if (options?.idempotencyKey === undefined) checkDerivedKey(queue, outcome.value, item.index)
+  const id = options?.id ?? context.newId(item.again)
+  const envelope: Envelope = { id, body, headers: checked.headers, priority: checked.priority }
+  if (options === undefined) return envelope
+  return { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
 }
 
 /** It is the receiver's, and kept nowhere; but what cannot have a key would die there. */
 function checkDerivedKey(queue: AnyQueue, payload: unknown, index: number | undefined): void {
+  if (queue.idempotencyKey === undefined) return
   try {
     derivedKey(queue, payload)
   } catch (error) {

@@ -21,8 +21,9 @@ export interface Inserting {
 
 /** False when the id is stored already. */
 export function insertOne(inserting: Inserting, envelope: Envelope): boolean {
-  const { changes } = prepared(inserting.handle, INSERT_MESSAGE).run(...params(inserting, envelope))
-  return Number(changes) > 0
+  const values: unknown[] = []
+  pushRow(values, inserting, envelope)
+  return Number(prepared(inserting.handle, INSERT_MESSAGE).run(...values).changes) > 0
 }
 
 /** `INSERT_ROWS` of them from this one on: all, or none when one of the ids is stored already. */
@@ -32,10 +33,12 @@ export function insertMany(
   from: number,
 ): boolean {
   const { handle } = inserting
-  const [sql, values] = areAlike(inserting, envelopes, from)
-    ? [INSERT_ALIKE, paramsOfAlike(inserting, envelopes, from)]
-    : [INSERT_MESSAGES, paramsOfAll(inserting, envelopes, from)]
-  const changes = Number(prepared(handle, sql).run(...values).changes)
+  const alike = areAlike(inserting, envelopes, from)
+  const values = alike
+    ? valuesOfAlike(inserting, envelopes, from)
+    : valuesOfAll(inserting, envelopes, from)
+  const statement = prepared(handle, alike ? INSERT_ALIKE : INSERT_MESSAGES)
+  const changes = Number(statement.run(...values).changes)
   if (changes === INSERT_ROWS) return true
   if (changes > 0) prepared(handle, REMOVE_NEWEST).run(changes)
   return false
@@ -62,48 +65,47 @@ function isAlike(a: Envelope, b: Envelope): boolean {
   )
 }
 
-function paramsOfAlike(
-  inserting: Inserting,
+function valuesOfAlike(
+  { queue, now }: Inserting,
   envelopes: readonly Envelope[],
   from: number,
 ): readonly unknown[] {
-  const [queueId, , state, priority, readyAt, sentAt, , orderingKey, headers] = params(
-    inserting,
-    envelopes[from] as Envelope,
-  )
-  const values = [queueId, state, priority, readyAt, sentAt, orderingKey, headers]
+  const first = envelopes[from] as Envelope
+  const readyAt = readyAtOf(first, now)
+  const state = readyAt > now ? SCHEDULED : READY
+  const { priority, orderingKey = null } = first
+  const headers = headersText(first.headers)
+  const values: unknown[] = [queue.id, state, priority, readyAt, now, orderingKey, headers]
   for (let i = from; i < from + INSERT_ROWS; i += 1) {
-    const { id, body } = envelopes[i] as Envelope
-    values.push(id, body)
+    const envelope = envelopes[i] as Envelope
+    values.push(envelope.id, envelope.body)
   }
   return values
 }
 
-function paramsOfAll(
+function valuesOfAll(
   inserting: Inserting,
   envelopes: readonly Envelope[],
   from: number,
 ): readonly unknown[] {
   const values: unknown[] = []
   for (let i = from; i < from + INSERT_ROWS; i += 1) {
-    values.push(...params(inserting, envelopes[i] as Envelope))
+    pushRow(values, inserting, envelopes[i] as Envelope)
   }
   return values
 }
 
-function params({ queue, now }: Inserting, envelope: Envelope): readonly unknown[] {
-  const { id, priority, delayMs = 0, readyAt = now + delayMs } = envelope
-  const scheduled = readyAt > now
-  return [
-    queue.id,
-    id,
-    scheduled ? 1 : 0,
-    priority,
-    scheduled ? readyAt : now,
-    now,
-    envelope.idempotencyKey ?? null,
-    envelope.orderingKey ?? null,
-    headersText(envelope.headers),
-    envelope.body,
-  ]
+function pushRow(values: unknown[], { queue, now }: Inserting, envelope: Envelope): void {
+  const readyAt = readyAtOf(envelope, now)
+  values.push(queue.id, envelope.id, readyAt > now ? SCHEDULED : READY, envelope.priority)
+  values.push(readyAt, now, envelope.idempotencyKey ?? null, envelope.orderingKey ?? null)
+  values.push(headersText(envelope.headers), envelope.body)
+}
+
+/** `state` in the schema. */
+const READY = 0
+const SCHEDULED = 1
+
+function readyAtOf({ delayMs = 0, readyAt = 0 }: Envelope, now: number): number {
+  return Math.max(now, now + delayMs, readyAt)
 }
