@@ -11,8 +11,9 @@ const { signal } = new AbortController()
 /** Messages that share their headers differ in id and body only, and go in through a statement of their own. */
 const same = { tenant: 'a' }
 
-// Rows go in by tens; an id that is there already must cost neither its neighbours nor their order.
-test('a batch with known ids anywhere stores exactly the others, in order', async () => {
+// Rows go in by fifties and tens; an id that is there already must cost neither its neighbours nor their order, and a
+// queue takes exactly what fits.
+test('a batch with known ids anywhere stores exactly the others, in order, as long as there is room', async () => {
   const { file, dispose } = await databaseFile()
   const transport = await sqlite({ file }).connect({
     signal,
@@ -22,12 +23,18 @@ test('a batch with known ids anywhere stores exactly the others, in order', asyn
     migrate: 'auto',
   })
   let round = 0
-  const ids = fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 45 })
+  const some = fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 45 })
+  const rising = fc.tuple(fc.nat(100), fc.integer({ min: 1, max: 130 }))
+  const ids = fc.oneof(
+    some,
+    rising.map(([from, length]) => Array.from({ length }, (_, i) => from + i)),
+  )
+  const depth = fc.option(fc.nat(200), { nil: undefined })
   await fc.assert(
-    fc.asyncProperty(ids, ids, fc.boolean(), async (before, batch, alike) => {
+    fc.asyncProperty(ids, ids, fc.boolean(), depth, async (before, batch, alike, maxDepth) => {
       round += 1
       const queue = `q${round}`
-      await transport.topology.ensure([{ name: queue, owner: 'team', maxDepth: undefined }], signal)
+      await transport.topology.ensure([{ name: queue, owner: 'team', maxDepth }], signal)
       const known = new Set<number>()
       const order: string[] = []
       for (const numbers of [before, batch]) {
@@ -42,6 +49,11 @@ test('a batch with known ids anywhere stores exactly the others, in order', asyn
           { signal },
         )
         for (const [at, n] of numbers.entries()) {
+          if (!known.has(n) && known.size === maxDepth) {
+            const full = { code: 'full', retryable: true, outcome: 'notApplied' }
+            assert.deepEqual(sent[at], { ok: false, fault: full })
+            continue
+          }
           assert.deepEqual(sent[at], { ok: true, id: `m${n}`, duplicate: known.has(n) })
           if (!known.has(n)) order.push(`m${n}`)
           known.add(n)
@@ -52,9 +64,9 @@ test('a batch with known ids anywhere stores exactly the others, in order', asyn
       const subscription = await transport.subscribe(queue, {
         group: 'g',
         leaseMs: 60_000,
-        maxInFlight: 100,
+        maxInFlight: 300,
       })
-      const taken = await subscription.receive({ max: 100, waitMs: 0, signal })
+      const taken = await subscription.receive({ max: 300, waitMs: 0, signal })
       assert.deepEqual(
         taken.map((delivery) => delivery.envelope.id),
         order,
@@ -70,7 +82,7 @@ test('a batch with known ids anywhere stores exactly the others, in order', asyn
       await subscription.settle(taken.map((delivery) => ({ as: 'acked', delivery })))
       await subscription.close()
     }),
-    { numRuns: 60 },
+    { numRuns: 120 },
   )
   await transport.close()
   await dispose()

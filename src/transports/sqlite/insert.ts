@@ -4,6 +4,7 @@ import { prepared } from '../../sql/sqlite-handle.ts'
 import { headersText } from './row.ts'
 import {
   INSERT_ALIKE,
+  INSERT_MANY_ALIKE,
   INSERT_MESSAGE,
   INSERT_MESSAGES,
   INSERT_ROWS,
@@ -15,8 +16,6 @@ export interface Inserting {
   readonly handle: SqliteHandle
   readonly queue: QueueRow
   readonly now: number
-  /** Whether this client binds numbered parameters; better-sqlite3 cannot. */
-  readonly numbered: boolean
 }
 
 /** False when the id is stored already. */
@@ -27,72 +26,61 @@ export function insertOne(inserting: Inserting, envelope: Envelope): boolean {
 }
 
 /** `INSERT_ROWS` of them from this one on: all, or none when one of the ids is stored already. */
-export function insertMany(
+export function insertTen(
   inserting: Inserting,
   envelopes: readonly Envelope[],
   from: number,
 ): boolean {
-  const { handle } = inserting
-  const alike = areAlike(inserting, envelopes, from)
-  const values = alike
-    ? valuesOfAlike(inserting, envelopes, from)
-    : valuesOfAll(inserting, envelopes, from)
-  const statement = prepared(handle, alike ? INSERT_ALIKE : INSERT_MESSAGES)
-  const changes = Number(statement.run(...values).changes)
-  if (changes === INSERT_ROWS) return true
-  if (changes > 0) prepared(handle, REMOVE_NEWEST).run(changes)
-  return false
-}
-
-/** Those of one `sendBatch` are, and single ones without options. */
-function areAlike({ numbered }: Inserting, envelopes: readonly Envelope[], from: number): boolean {
-  if (!numbered) return false
-  const first = envelopes[from] as Envelope
-  for (let i = from + 1; i < from + INSERT_ROWS; i += 1) {
-    if (!isAlike(first, envelopes[i] as Envelope)) return false
+  const values: unknown[] = []
+  for (let i = from; i < from + INSERT_ROWS; i += 1) {
+    pushRow(values, inserting, envelopes[i] as Envelope)
   }
-  return first.idempotencyKey === undefined
+  return allOrNone(inserting.handle, INSERT_MESSAGES, values, INSERT_ROWS)
 }
 
-function isAlike(a: Envelope, b: Envelope): boolean {
-  return (
-    a.headers === b.headers &&
-    a.priority === b.priority &&
-    a.delayMs === b.delayMs &&
-    a.readyAt === b.readyAt &&
-    a.orderingKey === b.orderingKey &&
-    b.idempotencyKey === undefined
-  )
-}
-
-function valuesOfAlike(
-  { queue, now }: Inserting,
+/** As `insertTen`, of messages that are alike; `rows` is INSERT_ROWS or INSERT_MANY_ROWS. */
+export function insertAlike(
+  { handle, queue, now }: Inserting,
   envelopes: readonly Envelope[],
   from: number,
-): readonly unknown[] {
+  rows: number,
+): boolean {
   const first = envelopes[from] as Envelope
   const readyAt = readyAtOf(first, now)
   const state = readyAt > now ? SCHEDULED : READY
   const { priority, orderingKey = null } = first
   const headers = headersText(first.headers)
   const values: unknown[] = [queue.id, state, priority, readyAt, now, orderingKey, headers]
-  for (let i = from; i < from + INSERT_ROWS; i += 1) {
+  for (let i = from; i < from + rows; i += 1) {
     const envelope = envelopes[i] as Envelope
     values.push(envelope.id, envelope.body)
   }
-  return values
+  return allOrNone(handle, rows === INSERT_ROWS ? INSERT_ALIKE : INSERT_MANY_ALIKE, values, rows)
 }
 
-function valuesOfAll(
-  inserting: Inserting,
-  envelopes: readonly Envelope[],
-  from: number,
-): readonly unknown[] {
-  const values: unknown[] = []
-  for (let i = from; i < from + INSERT_ROWS; i += 1) {
-    pushRow(values, inserting, envelopes[i] as Envelope)
-  }
-  return values
+/** Whether they differ in id and body only: those of one `sendBatch` do, and single ones without options. */
+export function areAlike(a: Envelope, b: Envelope): boolean {
+  return (
+    a.headers === b.headers &&
+    a.priority === b.priority &&
+    a.delayMs === b.delayMs &&
+    a.readyAt === b.readyAt &&
+    a.orderingKey === b.orderingKey &&
+    a.idempotencyKey === undefined &&
+    b.idempotencyKey === undefined
+  )
+}
+
+function allOrNone(
+  handle: SqliteHandle,
+  sql: string,
+  values: readonly unknown[],
+  rows: number,
+): boolean {
+  const changes = Number(prepared(handle, sql).run(...values).changes)
+  if (changes === rows) return true
+  if (changes > 0) prepared(handle, REMOVE_NEWEST).run(changes)
+  return false
 }
 
 function pushRow(values: unknown[], { queue, now }: Inserting, envelope: Envelope): void {

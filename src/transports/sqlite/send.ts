@@ -1,15 +1,16 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
-import { asRow, prepared, sqliteClient } from '../../sql/sqlite-handle.ts'
+import { asRow, prepared } from '../../sql/sqlite-handle.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
-import { type Inserting, insertMany, insertOne } from './insert.ts'
+import { areAlike, type Inserting, insertAlike, insertOne, insertTen } from './insert.ts'
 import {
   ADD_TO_TOTAL,
   HAS_DEAD_LETTER,
   HAS_DEAD_LETTERS,
   HAS_MESSAGE,
+  INSERT_MANY_ROWS,
   INSERT_ROWS,
   PRUNE_KEYS,
   RECALL_KEY,
@@ -43,8 +44,7 @@ export function storeBatch(
     return { outcomes: batch.map(() => refused('notFound')), queueId: undefined, stored: 0 }
   }
   const hasDead = prepared(handle, HAS_DEAD_LETTERS).get(queue.id) !== undefined
-  const numbered = sqliteClient(handle) === 'node:sqlite'
-  const placing: Placing = { handle, queue, now, numbered, hasDead, stored: 0 }
+  const placing: Placing = { handle, queue, now, hasDead, stored: 0 }
   const outcomes = storeAll(placing, batch)
   const { stored } = placing
   if (stored > 0) prepared(handle, ADD_TO_TOTAL).run(stored, queue.id)
@@ -57,14 +57,21 @@ export function pruneKeys(handle: SqliteHandle, now: number, batch: readonly Env
   if (brought > 0) prepared(handle, PRUNE_KEYS).run(now, 2 * brought + 10)
 }
 
-/** By tens where nothing but the id can be in the way, else one by one. */
+/** Many at once where nothing but the id can be in the way, else one by one. */
 function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[] {
   const outcomes: Sent[] = []
-  for (let at = 0; at < batch.length; at += INSERT_ROWS) {
-    const to = Math.min(at + INSERT_ROWS, batch.length)
-    const together = isSimple(placing, batch, at, to) && insertMany(placing, batch, at)
-    if (together) placing.stored += INSERT_ROWS
-    for (let i = at; i < to; i += 1) {
+  // From here on to this one all are simple and alike; each message is looked at once.
+  let alikeTo = 0
+  for (let at = 0; at < batch.length; at = outcomes.length) {
+    if (alikeTo <= at) alikeTo = endOfAlike(placing, batch, at)
+    const rows = rowsFor(placing, alikeTo - at)
+    const together =
+      rows > 1
+        ? insertAlike(placing, batch, at, rows)
+        : areSimple(placing, batch, at) && insertTen(placing, batch, at)
+    const count = rows > 1 ? rows : together ? INSERT_ROWS : 1
+    if (together) placing.stored += count
+    for (let i = at; i < at + count; i += 1) {
       const envelope = batch[i] as Envelope
       outcomes.push(together ? stored(envelope.id) : storeOne(placing, envelope))
     }
@@ -72,21 +79,42 @@ function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[]
   return outcomes
 }
 
-function isSimple(
-  { queue, hasDead, stored }: Placing,
-  batch: readonly Envelope[],
-  from: number,
-  to: number,
-): boolean {
-  if (hasDead || to - from < INSERT_ROWS) return false
+/** The first that is not simple, or not like the one at `from`; `from` itself when that one is not simple. */
+function endOfAlike(placing: Placing, batch: readonly Envelope[], from: number): number {
+  const first = batch[from] as Envelope
+  let to = from
+  for (; to < batch.length; to += 1) {
+    const envelope = batch[to] as Envelope
+    if (!areAlike(first, envelope) || !isSimple(placing, envelope)) break
+  }
+  return to
+}
+
+/** How many of so many that are alike go in at once: as long as there is room for all of them. */
+function rowsFor({ queue, stored }: Placing, alike: number): number {
+  const { maxDepth = Number.POSITIVE_INFINITY, total } = queue
+  const most = Math.min(alike, maxDepth - total - stored)
+  if (most >= INSERT_MANY_ROWS) return INSERT_MANY_ROWS
+  return most >= INSERT_ROWS ? INSERT_ROWS : 1
+}
+
+/** Ten that are simple, if not alike. */
+function areSimple(placing: Placing, batch: readonly Envelope[], from: number): boolean {
+  const { queue, stored } = placing
+  if (batch.length - from < INSERT_ROWS) return false
   if (queue.maxDepth !== undefined && queue.total + stored + INSERT_ROWS > queue.maxDepth)
     return false
-  for (let i = from; i < to; i += 1) {
-    const envelope = batch[i] as Envelope
-    if (envelope.remember !== undefined || refusalOf(envelope, sqliteBounds) !== undefined)
-      return false
+  for (let i = from; i < from + INSERT_ROWS; i += 1) {
+    if (!isSimple(placing, batch[i] as Envelope)) return false
   }
   return true
+}
+
+/** Nothing but its id can be in its way. */
+function isSimple({ hasDead }: Placing, envelope: Envelope): boolean {
+  return (
+    !hasDead && envelope.remember === undefined && refusalOf(envelope, sqliteBounds) === undefined
+  )
 }
 
 function storeOne(placing: Placing, envelope: Envelope): Sent {

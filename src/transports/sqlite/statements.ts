@@ -14,18 +14,28 @@ INSERT INTO millrace_message
   (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (queue_id, id) DO NOTHING`
-/** Rows of one \`INSERT_MESSAGES\`; more gain nothing (measured: 2.7 µs a row alone, 1.1 µs by tens, 1.1 µs by twenties). */
+/** Rows of one INSERT_MESSAGES and of one INSERT_ALIKE; more gain nothing (measured: 2.7 µs a row alone, 1.1 µs by tens, 1.1 µs by twenties). */
 export const INSERT_ROWS = 10
 /** OR IGNORE and not ON CONFLICT: 0.15 µs a row less. What it ignores is missed in the count, and then asked one by one. */
 export const INSERT_MESSAGES: string = `
 INSERT OR IGNORE INTO millrace_message
   (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
 VALUES ${new Array(INSERT_ROWS).fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`
-/** The same for messages that differ in id and body only: 26 values to bind instead of 100. */
-export const INSERT_ALIKE: string = `
+/** The same for messages that differ in id and body only: 27 values to bind instead of 100. */
+export const INSERT_ALIKE: string = insertAlike(INSERT_ROWS)
+/** For batches of hundreds: 0.1 µs a row less than by tens. */
+export const INSERT_MANY_ROWS = 50
+export const INSERT_MANY_ALIKE: string = insertAlike(INSERT_MANY_ROWS)
+
+/** No numbered parameters: node:sqlite looks for the name of each in a list, 0.1 µs a row, and better-sqlite3 binds none. */
+function insertAlike(rows: number): string {
+  return `
 INSERT OR IGNORE INTO millrace_message
   (queue_id, state, priority, ready_at, sent_at, ordering_key, headers, id, body)
-VALUES ${Array.from({ length: INSERT_ROWS }, (_, row) => `(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?${8 + 2 * row}, ?${9 + 2 * row})`).join(', ')}`
+SELECT alike.*, own.column1, own.column2
+FROM (SELECT ?, ?, ?, ?, ?, ?, ?) AS alike, (VALUES ${new Array(rows).fill('(?, ?)').join(', ')}) AS own`
+}
+
 /** Takes back the newest rows; within one write transaction nobody else has added any. */
 export const REMOVE_NEWEST = `
 DELETE FROM millrace_message
