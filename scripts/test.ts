@@ -11,7 +11,7 @@ import { type Rig, startRig } from './rig/rig.ts'
 import { summary, verdict } from './test/summary.ts'
 import { tally } from './test/tally.ts'
 import { runWave } from './test/wave-run.ts'
-import { waves } from './test/waves.ts'
+import { stages } from './test/waves.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const NOTHING_PASSED = { passed: 0, failed: 1, skipped: 0 }
@@ -24,7 +24,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(filters: readonly string[]): Promise<number> {
-  const plan = waves(ROOT, filters)
+  const plan = stages(ROOT, filters)
   if (plan.length === 0) return refuse(`no test file matches ${filters.join(' ')}`)
   const required = process.env.MILLRACE_REQUIRE === 'all' ? 'all' : 'available'
   let rig: Rig
@@ -42,7 +42,7 @@ async function main(filters: readonly string[]): Promise<number> {
 }
 
 async function runAll(
-  plan: ReturnType<typeof waves>,
+  plan: ReturnType<typeof stages>,
   rig: Rig,
   filters: readonly string[],
 ): Promise<number> {
@@ -57,8 +57,9 @@ async function runAll(
   const startedAt = Date.now()
   const results = tally(ROOT, console.log)
   const limits = { signal: interrupted.signal, fileTimeoutMs: full ? 7_200_000 : 900_000 }
-  for (const wave of plan) {
-    if (!interrupted.signal.aborted) await runWave(wave, results, limits)
+  for (const stage of plan) {
+    if (interrupted.signal.aborted) break
+    await Promise.all(stage.map((wave) => runWave(wave, results, limits)))
   }
   const totals = results.totals()
   const { backends } = rig

@@ -10,29 +10,37 @@ export interface Wave {
 
 /** Compilers and package managers take longest, so they start first. */
 const FIRST = ['test/package/', 'test/docs/', 'test/types/', 'test/transports/']
-/** These kill, stop and time processes: neighbours would only make them slow. */
-const ALONE = ['test/faults/', 'test/bench/']
+/** These start servers that are heavy (JVM, Erlang), up to three of a kind: one file of them at a time. */
+const HEAVY = ['test/faults/kafka-', 'test/faults/rabbitmq']
+/** These kill and stop processes and servers of their own, and mostly wait: one beside a heavy one. */
+const FAULTS = ['test/faults/']
+/** These time what they run: neighbours would only make it slow. */
+const ALONE = ['test/bench/']
 /** Judges what the other files wrote down. */
 const LAST = ['test/docs/guarantees.test.ts']
 
-/** The test files that `filters` name (files or folders; none: all), in the waves in which they run. */
-export function waves(root: string, filters: readonly string[]): readonly Wave[] {
+/**
+ * The test files that `filters` name (files or folders; none: all), in the stages in which they run. The waves of one stage go on
+ * side by side.
+ */
+export function stages(root: string, filters: readonly string[]): readonly (readonly Wave[])[] {
   const wanted = filters.map((filter) => relative(root, resolve(filter)))
   const files = globSync('test/**/*.test.ts', { cwd: root })
     .filter((file) => wanted.length === 0 || wanted.some((prefix) => isWithin(file, prefix)))
     .sort((a, b) => rank(a) - rank(b) || a.localeCompare(b))
-  const among = (prefixes: readonly string[]) => (file: string) =>
-    prefixes.some((prefix) => file.startsWith(prefix))
-  const last = files.filter(among(LAST))
-  const alone = files.filter(among(ALONE))
-  const together = files.filter((file) => !last.includes(file) && !alone.includes(file))
-  return [
-    { name: 'together', files: together, concurrency: 2 },
-    { name: 'alone', files: alone, concurrency: 1 },
-    { name: 'last', files: last, concurrency: 1 },
-  ]
-    .filter((wave) => wave.files.length > 0)
-    .map((wave) => ({ ...wave, files: wave.files.map((file) => join(root, file)) }))
+  const left = new Set(files)
+  const take = (name: string, prefixes: readonly string[], concurrency = 1): Wave => {
+    const own = [...left].filter((file) => prefixes.some((prefix) => file.startsWith(prefix)))
+    for (const file of own) left.delete(file)
+    return { name, concurrency, files: own.map((file) => join(root, file)) }
+  }
+  const last = take('last', LAST)
+  const alone = take('alone', ALONE)
+  const faults = [take('heavy', HEAVY), take('faults', FAULTS)]
+  const together = take('together', [''], 2)
+  return [[together], faults, [alone], [last]]
+    .map((stage) => stage.filter((wave) => wave.files.length > 0))
+    .filter((stage) => stage.length > 0)
 }
 
 function isWithin(file: string, prefix: string): boolean {

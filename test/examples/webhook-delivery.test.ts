@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { createMillrace } from 'millrace'
 import { sqlite } from 'millrace/sqlite'
 import { deliveries } from '../../examples/webhook-delivery/deliveries.ts'
+import { sideBySide } from '../side-by-side.ts'
 import { type Child, child, eventually, pastEcho, paste } from './child.ts'
 
 const MAIN = 'examples/webhook-delivery/main.ts'
@@ -40,6 +41,9 @@ async function sendPrinted(t: TestContext, app: Child, words: string): Promise<s
   assert.equal(answer.duplicate, false)
   return answer.id
 }
+
+/** Each has its own processes, file and ports, and mostly waits for them. */
+const { test, run } = sideBySide('webhook-delivery')
 
 test('the lines that it prints do what they say', async (t) => {
   const file = await privateFile(t)
@@ -212,3 +216,5 @@ test('a taken port is one clear line', async (t) => {
   assert.equal(await third.ended, 1)
   assert.match(third.output(), /^webhook-delivery: port \d+ is taken[^\n]*--receiver-port\n$/)
 })
+
+run(3)

@@ -2,44 +2,46 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { type Child, child, eventually, paste } from './child.ts'
 
 const MAIN = 'examples/webhook-delivery/main.ts'
 const SERVERS: readonly BackendName[] = ['redis 7', 'rabbitmq', 'nats', 'postgres 18']
 
-for (const server of SERVERS) {
-  const address = backendUrl(server)
-  if (address === undefined) continue
-  test(`the webhook example does the same on ${server}`, async (t) => {
-    const app = await start(t, address)
-    assert.doesNotMatch(app.output(), /:[^:/@\s]+@/, 'no password is printed')
-    // On a server that lives longer than this run, ids of another run would count as known.
-    const run = process.pid
-    for (const path of ['ok', 'flaky', '410']) {
-      const line = printed(app, `${path}"`).replaceAll(`evt-${path}`, `evt-${path}-${run}`)
-      assert.equal(JSON.parse(await paste(t, line)).duplicate, false, path)
-    }
-    await app.says(/\/ok .*-> 200/)
-    await app.says(/\/flaky .*\(time 3\) -> 200/)
-    await app.says(/dead letter \(permanent\)/)
-    const env = { WEBHOOK_TRANSPORT: address }
-    assert.match(await command(t, env, printed(app, 'dlq ls')), /permanent/)
-    assert.match(await command(t, env, printed(app, 'dlq show')), /answered 410/)
-    await paste(t, printed(app, '/repair'))
-    assert.match(await command(t, env, printed(app, 'dlq redrive')), /^moved 1 of 1$/m)
-    await app.says(/\/410 .*\(time 2\) -> 200/)
-    await eventually(
-      () => command(t, env, printed(app, 'dlq ls')),
-      (listed) => !listed.includes('permanent'),
-    )
-    assert.match(await command(t, env, printed(app, 'stats')), /webhook-deliveries/)
-    app.kill('SIGINT')
-    assert.equal(await app.ended, 0)
-    assert.match(app.output(), /draining[\s\S]*bye\n$/)
-  })
-}
+describe('webhook-delivery on servers', { concurrency: 2 }, () => {
+  for (const server of SERVERS) {
+    const address = backendUrl(server)
+    if (address === undefined) continue
+    test(`the webhook example does the same on ${server}`, async (t) => {
+      const app = await start(t, address)
+      assert.doesNotMatch(app.output(), /:[^:/@\s]+@/, 'no password is printed')
+      // On a server that lives longer than this run, ids of another run would count as known.
+      const run = process.pid
+      for (const path of ['ok', 'flaky', '410']) {
+        const line = printed(app, `${path}"`).replaceAll(`evt-${path}`, `evt-${path}-${run}`)
+        assert.equal(JSON.parse(await paste(t, line)).duplicate, false, path)
+      }
+      await app.says(/\/ok .*-> 200/)
+      await app.says(/\/flaky .*\(time 3\) -> 200/)
+      await app.says(/dead letter \(permanent\)/)
+      const env = { WEBHOOK_TRANSPORT: address }
+      assert.match(await command(t, env, printed(app, 'dlq ls')), /permanent/)
+      assert.match(await command(t, env, printed(app, 'dlq show')), /answered 410/)
+      await paste(t, printed(app, '/repair'))
+      assert.match(await command(t, env, printed(app, 'dlq redrive')), /^moved 1 of 1$/m)
+      await app.says(/\/410 .*\(time 2\) -> 200/)
+      await eventually(
+        () => command(t, env, printed(app, 'dlq ls')),
+        (listed) => !listed.includes('permanent'),
+      )
+      assert.match(await command(t, env, printed(app, 'stats')), /webhook-deliveries/)
+      app.kill('SIGINT')
+      assert.equal(await app.ended, 0)
+      assert.match(app.output(), /draining[\s\S]*bye\n$/)
+    })
+  }
+})
 
 async function start(t: TestContext, address: string): Promise<Child> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-example-'))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { startElasticmq } from '../../scripts/rig/elasticmq-server.ts'
 import { startFauxqs } from '../../scripts/rig/fauxqs-server.ts'
 import { kafkaAnswers } from '../../scripts/rig/kafka-ask.ts'
@@ -20,14 +20,14 @@ interface Breakable {
 }
 
 const STARTS: readonly (readonly [BackendName, () => Promise<Breakable>])[] = [
+  ['rabbitmq', rabbitmq],
+  ['kafka', kafka],
+  ['sqs elasticmq', () => sqs(startElasticmq())],
+  ['sqs fauxqs', () => sqs(startFauxqs())],
+  ['nats', nats],
   ['redis 7', () => redis('redis 7')],
   ['redis 6.2', () => redis('redis 6.2')],
   ['valkey', () => redis('valkey')],
-  ['nats', nats],
-  ['rabbitmq', rabbitmq],
-  ['sqs elasticmq', () => sqs(startElasticmq())],
-  ['kafka', kafka],
-  ['sqs fauxqs', () => sqs(startFauxqs())],
 ]
 
 async function redis(kind: 'redis 7' | 'redis 6.2' | 'valkey'): Promise<Breakable> {
@@ -57,18 +57,21 @@ async function kafka(): Promise<Breakable> {
   return { server, answers: () => kafkaAnswers(server.broker) }
 }
 
-for (const [name, start] of STARTS) {
-  if (backendUrl(name) === undefined) continue
-  test(`${name} can be halted, crashed and frozen by a fault test, comes back at its address, and ends`, async () => {
-    const { server, answers } = await start()
-    try {
-      await breakIt(server, answers)
-    } finally {
-      await Promise.all([server.stop(), server.stop()])
-    }
-    assert.equal(await answers(), false)
-  })
-}
+/** What takes longest first. */
+describe('servers of fault tests', { concurrency: 3 }, () => {
+  for (const [name, start] of STARTS) {
+    if (backendUrl(name) === undefined) continue
+    test(`${name} can be halted, crashed and frozen by a fault test, comes back at its address, and ends`, async () => {
+      const { server, answers } = await start()
+      try {
+        await breakIt(server, answers)
+      } finally {
+        await Promise.all([server.stop(), server.stop()])
+      }
+      assert.equal(await answers(), false)
+    })
+  }
+})
 
 async function breakIt(server: PrivateServer, answers: () => Promise<boolean>): Promise<void> {
   assert.equal(await answers(), true)

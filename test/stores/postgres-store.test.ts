@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { type StoreHarness, storeConformance } from 'millrace/conformance'
 import { postgresStore } from 'millrace/store'
 import { type BackendName, backendUrl } from '../backends.ts'
+import { type Kit, runKits } from '../kits.ts'
 import {
   dropSchema,
   freshSchema,
@@ -39,13 +40,19 @@ const subjects: readonly (readonly [BackendName, Client])[] = [
   ['pgbouncer', 'pg'],
   ['pgbouncer', 'postgres.js'],
 ]
+const kits: Kit[] = []
 for (const [name, client] of subjects) {
   const url = backendUrl(name)
   if (url === undefined) continue
   const harness = harnessOf({ name, url, pooled: name === 'pgbouncer' }, client)
-  after(() => harness.dispose())
-  await storeConformance({ test, harness, depth })
+  kits.push({
+    name: harness.name,
+    atOnce: 1,
+    register: (test) => storeConformance({ test, harness, depth }),
+    dispose: () => harness.dispose(),
+  })
 }
+await runKits(kits, 3)
 
 test('what is wrong with the options of a Postgres store is said at once', () => {
   const options: { url: string } = JSON.parse('{"nobody":1}')

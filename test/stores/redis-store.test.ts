@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { type StoreHarness, storeConformance } from 'millrace/conformance'
 import type { RedisAddress } from 'millrace/redis'
 import { redisStore } from 'millrace/store'
 import { backendUrl } from '../backends.ts'
+import { type Kit, runKits } from '../kits.ts'
 import { freshPrefix, smallestUser } from '../transports/redis-servers.ts'
 import { connectStore } from './store-harness.ts'
 
@@ -26,6 +27,7 @@ function harnessOf(name: string, { prefix, address, dispose }: Subject): StoreHa
   }
 }
 
+const kits: Kit[] = []
 for (const name of ['redis 7', 'redis 6.2', 'valkey', 'redis cluster'] as const) {
   const found = backendUrl(name)
   if (found === undefined) continue
@@ -34,9 +36,14 @@ for (const name of ['redis 7', 'redis 6.2', 'valkey', 'redis cluster'] as const)
       ? { prefix: freshPrefix(), address: { cluster: found.split(',') }, dispose: async () => {} }
       : await smallestUser({ name, url: found })
   const harness = harnessOf(name, subject)
-  after(() => harness.dispose())
-  await storeConformance({ test, harness, depth })
+  kits.push({
+    name: harness.name,
+    atOnce: 1,
+    register: (test) => storeConformance({ test, harness, depth }),
+    dispose: () => harness.dispose(),
+  })
 }
+await runKits(kits, 2)
 
 test('what is wrong with the options of a Redis store is said at once', () => {
   const options: { url: string } = JSON.parse('{"nobody":1,"prefix":"{"}')

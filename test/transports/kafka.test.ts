@@ -1,4 +1,3 @@
-import { after, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { layered } from '../../src/layers/layered.ts'
 import { settleEach } from '../../src/layers/settle-each.ts'
@@ -8,6 +7,7 @@ import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { type Register, runKits } from '../kits.ts'
 import type { MortalTop } from '../layers/bare-harness.ts'
 import { mortalStore } from '../layers/mortal.ts'
 import { kafkaHarness } from './kafka-harness.ts'
@@ -35,8 +35,12 @@ if (brokers !== undefined) {
       kafkaHarness({ brokers, name: `kafka + ${retry}`, settings: { retry }, on: withStore() }),
     ),
   ]
-  for (const harness of subjects) {
-    after(() => harness.dispose())
-    await conformance({ test, harness, depth, onResult: recordResult })
-  }
+  // A connection asks for the queues that were made last, so the tests of one kit cannot wait together.
+  const kits = subjects.map((harness) => ({
+    name: harness.name,
+    atOnce: 1,
+    register: (test: Register) => conformance({ test, harness, depth, onResult: recordResult }),
+    dispose: () => harness.dispose(),
+  }))
+  await runKits(kits, kits.length)
 }

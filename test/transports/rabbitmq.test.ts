@@ -1,13 +1,10 @@
-import { after, describe, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { type Kit, runKits } from '../kits.ts'
 import { rabbitHarness } from './rabbitmq-harness.ts'
 
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
-
-/** Most of the kit waits; its tests use a queue of their own each and may wait together. */
-const AT_ONCE = 4
 
 const url = backendUrl('rabbitmq')
 
@@ -17,17 +14,15 @@ const subjects = [
   { queueType: 'quorum', layers: true },
 ] as const
 
+const kits: Kit[] = []
 for (const subject of url === undefined ? [] : subjects) {
   const harness = await rabbitHarness({ url: url ?? '', ...subject })
-  after(() => harness.dispose())
-  const promises: { readonly title: string; readonly keep: () => Promise<void> }[] = []
-  await conformance({
-    test: (title, keep) => promises.push({ title, keep }),
-    harness,
-    depth,
-    onResult: recordResult,
-  })
-  describe(harness.name, { concurrency: AT_ONCE }, () => {
-    for (const { title, keep } of promises) test(title, keep)
+  kits.push({
+    name: harness.name,
+    atOnce: 4,
+    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    dispose: () => harness.dispose(),
   })
 }
+// One after the other: the broker is what works here.
+await runKits(kits, 1)

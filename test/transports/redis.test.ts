@@ -1,6 +1,7 @@
-import { after, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
+import { type Kit, runKits } from '../kits.ts'
 import { givenClient, type RedisHarnessOptions, redisHarness } from './redis-harness.ts'
 import { NO_REDIS, redisCluster, redisServers, smallestUser } from './redis-servers.ts'
 
@@ -18,20 +19,14 @@ const subjects: readonly RedisHarnessOptions[] = [
 
 if (subjects.length === 0) test('redis', { skip: NO_REDIS }, () => {})
 
-/** Most of the kit waits for leases and delays; its tests use a queue of their own each and may wait together. */
-const AT_ONCE = 4
-
+const kits: Kit[] = []
 for (const subject of subjects) {
   const harness = await redisHarness(subject)
-  after(() => harness.dispose())
-  const promises: { readonly title: string; readonly keep: () => Promise<void> }[] = []
-  await conformance({
-    test: (title, keep) => promises.push({ title, keep }),
-    harness,
-    depth,
-    onResult: recordResult,
-  })
-  describe(harness.name, { concurrency: AT_ONCE }, () => {
-    for (const { title, keep } of promises) test(title, keep)
+  kits.push({
+    name: harness.name,
+    atOnce: 3,
+    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    dispose: () => harness.dispose(),
   })
 }
+await runKits(kits, 2)

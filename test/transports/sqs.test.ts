@@ -1,13 +1,10 @@
-import { after, describe, test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
+import { type Kit, runKits } from '../kits.ts'
 import { sqsHarness } from './sqs-harness.ts'
 import { sqsServers } from './sqs-servers.ts'
 
 const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
-
-/** Most of the kit waits for leases and delays; its tests use a queue of their own each and may wait together. */
-const AT_ONCE = 6
 
 /**
  * The layers stand on ElasticMQ only: on a busy machine fauxqs takes seconds for an answer, longer than a lease, and then a
@@ -21,17 +18,15 @@ const subjects = sqsServers().flatMap((server) =>
   ),
 )
 
+const kits: Kit[] = []
 for (const subject of subjects) {
   const harness = await sqsHarness(subject)
-  const promises: { readonly title: string; readonly keep: () => Promise<void> }[] = []
-  await conformance({
-    test: (title, keep) => promises.push({ title, keep }),
-    harness,
-    depth,
-    onResult: recordResult,
-  })
-  describe(harness.name, { concurrency: AT_ONCE }, () => {
-    after(() => harness.dispose())
-    for (const { title, keep } of promises) test(title, keep)
+  kits.push({
+    name: harness.name,
+    atOnce: 6,
+    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    dispose: () => harness.dispose(),
   })
 }
+// One after the other: stand-ins that share the machine with two kits answer later than a lease lasts.
+await runKits(kits, 1)

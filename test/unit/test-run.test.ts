@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { summary, verdict } from '../../scripts/test/summary.ts'
-import { waves } from '../../scripts/test/waves.ts'
+import { stages, type Wave } from '../../scripts/test/waves.ts'
 import { ROOT } from '../source-files.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-runner-'))
@@ -95,14 +96,29 @@ test('The last line is the verdict, and a missing backend is named with its reas
   assert.equal(verdict({ passed: 1, failed: 2, skipped: 0 }), '1 passed, 2 failed')
 })
 
-test('Every test file runs in exactly one wave, faults alone, and filters choose files.', () => {
-  const all = waves(ROOT, [])
-  const files = all.flatMap((wave) => wave.files)
+test('Every test file runs in exactly one wave, heavy servers one at a time, and filters choose files.', () => {
+  const all = stages(ROOT, [])
+  const files = all.flat().flatMap((wave) => wave.files)
   assert.equal(new Set(files).size, files.length)
-  assert.ok(files.includes(import.meta.filename))
-  const faults = all.find((wave) => wave.files.some((file) => file.includes('/test/faults/')))
-  assert.equal(faults?.concurrency, 1)
-  const [only] = waves(ROOT, [import.meta.filename])
-  assert.deepEqual(only?.files, [import.meta.filename])
-  assert.deepEqual(waves(ROOT, [join(ROOT, 'test/nowhere')]), [])
+  assert.equal(files.length, globSync('test/**/*.test.ts', { cwd: ROOT }).length)
+  const holds = (part: string) => (wave: Wave) => wave.files.some((file) => file.includes(part))
+  const faults = all.find((stage) => stage.some(holds('/test/faults/'))) ?? []
+  assert.deepEqual(
+    faults.map(({ name, concurrency }) => [name, concurrency]),
+    [
+      ['heavy', 1],
+      ['faults', 1],
+    ],
+  )
+  const heavy = ['/faults/kafka-', '/faults/rabbitmq']
+  assert.deepEqual(
+    heavy.map((part) => faults.filter(holds(part)).map(({ name }) => name)),
+    [['heavy'], ['heavy']],
+  )
+  const chosen = stages(ROOT, [import.meta.filename]).flat()
+  assert.deepEqual(
+    chosen.map((wave) => wave.files),
+    [[import.meta.filename]],
+  )
+  assert.deepEqual(stages(ROOT, [join(ROOT, 'test/nowhere')]), [])
 })
