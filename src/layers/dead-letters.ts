@@ -8,6 +8,7 @@ import type { Subscription, Transport } from '../transport/transport.ts'
 import { chunks } from './chunks.ts'
 import { layeredShelf } from './layered-shelf.ts'
 import { letterWithPast } from './past.ts'
+import { soon } from './soon.ts'
 import { stillOurs } from './still-ours.ts'
 
 export interface DeadLettersOptions {
@@ -21,7 +22,7 @@ export interface DeadLettersOptions {
  * the shelf and then acked; a redriven one is sent and then taken off the shelf. A crash between doubles and never loses.
  */
 export function deadLetters(inner: Transport, options: DeadLettersOptions): Transport {
-  const { store } = options
+  const { store, clock } = options
   const owners = new Map<string, string>()
   const { browse } = inner
   return {
@@ -41,7 +42,7 @@ export function deadLetters(inner: Transport, options: DeadLettersOptions): Tran
           const [gauge, dead] = await Promise.all([
             browse.gauge(queue),
             // Who asks how full a queue is must not wait for the store.
-            store.shelf.count(queue, {}).catch(() => undefined),
+            soon(clock, store.shelf.count(queue, {})),
           ])
           return { ...gauge, dead }
         },

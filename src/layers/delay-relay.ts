@@ -1,8 +1,10 @@
 import { type Clock, pause } from '../model/clock.ts'
+import type { Fault } from '../model/fault.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
 import { sendInParts } from './in-parts.ts'
+import { outage } from './outage.ts'
 import { asCopied } from './past.ts'
 
 /** Moves due messages of one queue from the store to the broker. */
@@ -36,8 +38,12 @@ export function startDelayRelay(options: DelayRelayOptions): DelayRelay {
   let wake = new AbortController()
   let cancel = (): void => undefined
 
+  const trouble = outage({ clock, logger, queue, what: 'delayed messages wait longer' })
+
   const turn = async (): Promise<number> => {
-    const moved = await moveDue(options)
+    const { moved, failure } = await moveDue(options)
+    if (failure !== undefined) trouble.failed(failure.cause)
+    else trouble.worked()
     if (moved > 0) return 0
     const dueMs = await store.delayed.nextDueMs(queue)
     return dueMs === 0 ? AWAY_MS : Math.min(dueMs ?? LOOK_MS, LOOK_MS)
@@ -47,12 +53,7 @@ export function startDelayRelay(options: DelayRelayOptions): DelayRelay {
     while (!closed.aborted) {
       wake = new AbortController()
       const idleMs = await turn().catch((cause: unknown) => {
-        if (!closed.aborted) {
-          logger.warn(
-            `queue "${queue}": delayed messages wait longer, the store or the broker is away`,
-            { queue, cause },
-          )
-        }
+        if (!closed.aborted) trouble.failed(cause)
         return AWAY_MS
       })
       if (idleMs > 0) await pause(clock, idleMs, AbortSignal.any([closed, wake.signal]))
@@ -70,12 +71,17 @@ export function startDelayRelay(options: DelayRelayOptions): DelayRelay {
   }
 }
 
-/** Answers how many were moved. What could not be sent comes back when its lease in the store ends. */
-async function moveDue({ inner, store, queue, closed }: DelayRelayOptions): Promise<number> {
+interface Moved {
+  readonly moved: number
+  /** Of one that could not be sent; it comes back when its lease in the store ends. */
+  readonly failure: Fault | undefined
+}
+
+async function moveDue({ inner, store, queue, closed }: DelayRelayOptions): Promise<Moved> {
   const { sendBatch } = inner.traits.limits
   const max = Math.min(sendBatch, store.traits.limits.batch, TAKE_MAX)
   const due = await store.delayed.take(queue, { max, leaseMs: TAKE_LEASE_MS })
-  if (due.length === 0) return 0
+  if (due.length === 0) return { moved: 0, failure: undefined }
   const sent = await sendInParts(
     inner,
     queue,
@@ -84,5 +90,6 @@ async function moveDue({ inner, store, queue, closed }: DelayRelayOptions): Prom
   )
   const gone = due.filter((_, i) => sent[i]?.ok)
   if (gone.length > 0) await store.delayed.sent(queue, gone)
-  return gone.length
+  const failed = sent.find((one) => !one.ok)
+  return { moved: gone.length, failure: failed?.ok === false ? failed.fault : undefined }
 }

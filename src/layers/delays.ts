@@ -6,6 +6,7 @@ import { refused, stored } from '../transport/outcomes.ts'
 import type { Transport } from '../transport/transport.ts'
 import { chunks } from './chunks.ts'
 import { type DelayRelay, startDelayRelay } from './delay-relay.ts'
+import { soon } from './soon.ts'
 
 export interface DelaysOptions {
   readonly store: Store
@@ -68,7 +69,7 @@ export function delays(inner: Transport, { store, clock, logger }: DelaysOptions
           const [gauge, waiting] = await Promise.all([
             browse.gauge(queue),
             // Who asks how full a queue is must not wait for the store.
-            store.delayed.count(queue).catch(() => undefined),
+            soon(clock, store.delayed.count(queue)),
           ])
           const scheduled = waiting === undefined ? undefined : (gauge.scheduled ?? 0) + waiting
           return { ...gauge, scheduled }

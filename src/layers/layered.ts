@@ -13,6 +13,7 @@ import { journals } from './journals.ts'
 import { pauses } from './pauses.ts'
 import { rememberedKeys } from './remembered-keys.ts'
 import { settleEach } from './settle-each.ts'
+import { isOfStore } from './watched-store.ts'
 
 export interface LayeredOptions {
   /** Undefined: only what needs none is layered; see `storeNeeds`. */
@@ -75,6 +76,7 @@ function onLog(transport: Transport, clock: Clock): Transport {
 
 /** Either of the two may have thrown it. */
 function diagnosed(error: unknown, transport: Transport, store: Store): Fault {
+  if (isOfStore(error)) return store.diagnose(error)
   const fault = transport.diagnose(error)
   return fault.code === 'unknown' ? store.diagnose(error) : fault
 }

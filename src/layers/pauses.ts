@@ -3,6 +3,7 @@ import type { Delivery } from '../model/delivery.ts'
 import type { Store } from '../store/store.ts'
 import type { SwappedStates } from '../store/swapped-states.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
+import { soon } from './soon.ts'
 
 /** How often a receive looks whether its paused queue was resumed. */
 const LOOK_MS = 250
@@ -21,8 +22,9 @@ export function pauses(inner: Transport, store: Store, clock: Clock): Transport 
         ...browse,
         gauge: async (queue) => {
           // Who asks how full a queue is must not wait for the store: the last answer stands.
-          const asked = isPaused(queue).catch(() => lastKnown.get(queue) ?? false)
-          const [gauge, paused] = await Promise.all([browse.gauge(queue), asked])
+          const asked = soon(clock, isPaused(queue))
+          const [gauge, answer] = await Promise.all([browse.gauge(queue), asked])
+          const paused = answer ?? lastKnown.get(queue) ?? false
           lastKnown.set(queue, paused)
           return { ...gauge, paused }
         },

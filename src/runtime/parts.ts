@@ -3,6 +3,7 @@ import { type Ability, abilitiesOf } from '../layers/abilities.ts'
 import { type BlobSweep, blobSweep } from '../layers/blob-sweep.ts'
 import { claimCheck as claimCheckOn } from '../layers/claim-check.ts'
 import { choiceNeeds, layered, storeNeeds } from '../layers/layered.ts'
+import { watchedStore } from '../layers/watched-store.ts'
 import { classifyError } from '../model/classify-error.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
@@ -59,7 +60,11 @@ export async function openParts<Tx>(
   const context = { ...resolved, signal: limit.signal }
   try {
     const store =
-      options.store && keep(await opening(options.store.name, options.store.connect(context)))
+      options.store &&
+      watchedStore(
+        keep(await opening(options.store.name, options.store.connect(context))),
+        resolved.clock,
+      )
     const { transport: connector } = options
     const backend = keep(await opening(connector.name, connector.connect(context)))
     refuseWithout(backend, store)

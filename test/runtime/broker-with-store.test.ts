@@ -5,9 +5,11 @@ import { memory } from 'millrace/memory'
 import { memoryStore } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
 import { z } from 'zod'
+import { pause } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
-import type { Connector } from '../../src/transport/transport.ts'
+import type { Connector, Transport } from '../../src/transport/transport.ts'
 import { bare } from '../layers/bare.ts'
+import { closeNow } from './stage.ts'
 
 const orders = defineQueue({
   name: 'orders',
@@ -130,4 +132,35 @@ test('what only a store could bring is said to come from nobody without one', as
   const keys = app.admin.backend().abilities.find(({ need }) => need === 'keys')
   assert.equal(keys?.from, 'nobody')
   await assert.rejects(app.send(orders, 'a', { idempotencyKey: 'k' }), /keyless remembers no keys/)
+})
+
+test('a copy whose send takes longer than the lease does not double: its original is renewed meanwhile', async (t) => {
+  const clock = virtualClock()
+  const below = memory()
+  let sends = 0
+  const slow: Connector = {
+    name: 'slow',
+    connect: async (context) => {
+      const broker = bare(await below.connect(context), { delay: { maxMs: 900_000 } })
+      const send: Transport['send'] = async (...given) => {
+        sends += 1
+        // The lease is one of 30 s.
+        if (sends > 1) await pause(clock, 100_000)
+        return broker.send(...given)
+      }
+      return { ...broker, send }
+    },
+  }
+  const options = { queues: [orders], clock, logger: silentLogger }
+  const app = await createMillrace({ ...options, transport: slow, store: memoryStore() })
+  t.after(() => closeNow(app, clock))
+  const attempts: number[] = []
+  app.work(orders, ({ attempt }) => {
+    attempts.push(attempt)
+    if (attempt === 1) throw new Error('try again')
+  })
+  await app.start()
+  await app.send(orders, 'slowly')
+  await clock.advance(600_000)
+  assert.deepEqual([attempts, sends], [[1, 2], 2])
 })
