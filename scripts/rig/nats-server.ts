@@ -47,10 +47,12 @@ function config(folder: string, port: number, binary: NatsBinary, options: NatsO
   return `${lines.join('\n')}\n`
 }
 
-/** The server speaks first; one that asks for a password is alive, too. */
+/** The server speaks first; one that asks for a password or for TLS is alive, too. */
+const ANSWERS = /PONG|-ERR|"tls_required":true/
+
 export async function natsAnswers(url: string): Promise<boolean> {
   const said = 'CONNECT {"verbose":false}\r\nPING\r\n'
-  const answer = await ask(placeOf(url, 4222), said, (bytes) => /PONG|-ERR/.test(bytes.toString()))
+  const answer = await ask(placeOf(url, 4222), said, (bytes) => ANSWERS.test(bytes.toString()))
   return answer !== undefined
 }
 

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createMillrace, defineQueue } from 'millrace'
-import { nats } from 'millrace/nats'
-import { z } from 'zod'
 import { type NatsServer, startNats } from '../../scripts/rig/nats-server.ts'
-import { silentLogger } from '../../src/model/logger.ts'
-import type { Transport } from '../../src/transport/transport.ts'
+import type { Ending } from '../../scripts/rig/private-server.ts'
 import { backendUrl } from '../backends.ts'
 import {
   ack,
@@ -18,8 +14,8 @@ import {
   signal,
   take,
 } from '../transports/nats-bench.ts'
-import { connecting } from '../transports/nats-harness.ts'
 import { until } from '../transports/until.ts'
+import { throughTrouble } from './nats-load.ts'
 import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
 
 /** These break the server, so it is a private one, which syncs each write to disk. */
@@ -35,7 +31,7 @@ if (available)
 
     for (const how of ['crash', 'clean'] as const) {
       test(`restarted (${how}) under load: what was confirmed is there, and work goes on by itself`, (t) =>
-        throughTrouble(t, server.url, server.url, () => server.restart(how)))
+        throughRestart(t, server, how))
     }
     test('a connection that is cut under load loses nothing', (t) =>
       throughProxy(t, server, async (proxy) => proxy.cut()))
@@ -61,6 +57,11 @@ async function opened(t: TestContext, url: string): Promise<NatsBench> {
   return bench
 }
 
+async function throughRestart(t: TestContext, server: NatsServer, how: Ending): Promise<void> {
+  const bench = await opened(t, server.url)
+  await throughTrouble(t, { bench, servers: server.url, trouble: () => server.restart(how) })
+}
+
 async function throughProxy(
   t: TestContext,
   server: NatsServer,
@@ -68,90 +69,9 @@ async function throughProxy(
 ): Promise<void> {
   const proxy = await tcpProxy(server.port)
   t.after(() => proxy.close())
-  await throughTrouble(t, server.url, `nats://127.0.0.1:${proxy.port}`, () => trouble(proxy))
-}
-
-/** Producers and workers at `url` while the trouble happens; judged over an untroubled connection. */
-async function throughTrouble(
-  t: TestContext,
-  direct: string,
-  url: string,
-  trouble: () => Promise<void>,
-): Promise<void> {
-  const bench = await opened(t, direct)
-  const client = { pingInterval: 300, maxPingOut: 2 }
-  const transport = await connecting(
-    nats({ servers: url, client, prefix: bench.prefix, ackWaitMs: 2_000, timeoutMs: 2_000 }),
-  )
-  t.after(() => transport.close())
-  const stop = new AbortController()
-  const confirmed = new Set<string>()
-  const done = new Map<string, number>()
-  const producers = [0, 1, 2].map((n) => produce(transport, `p${n}`, confirmed, stop.signal))
-  const workers = [0, 1].map(() => work(transport, done, stop.signal))
-  await until('200 done', () => done.size > 200, 60_000)
-  await trouble()
-  const backAt = Date.now()
-  const [sent, worked] = [confirmed.size, done.size]
-  await until('sends after the trouble', () => confirmed.size > sent + 50, 60_000)
-  const sendsAfterMs = Date.now() - backAt
-  await until('work after the trouble', () => done.size > worked + 50, 60_000)
-  t.diagnostic(`sends resumed after ${sendsAfterMs} ms, work after ${Date.now() - backAt} ms`)
-  stop.abort()
-  await Promise.all([...producers, ...workers])
-  const missing = (): string[] => [...confirmed].filter((id) => !done.has(id))
-  const rest = new AbortController()
-  const cleaner = work(bench.transport, done, rest.signal)
-  await until('nothing missing', () => missing().length === 0, 60_000).catch(() => {})
-  rest.abort()
-  await cleaner
-  assert.deepEqual(missing(), [])
-  const twice = [...done.values()].filter((times) => times > 1).length
-  t.diagnostic(`${confirmed.size} confirmed, ${twice} done twice`)
-}
-
-async function produce(
-  transport: Transport,
-  name: string,
-  confirmed: Set<string>,
-  stop: AbortSignal,
-): Promise<void> {
-  for (let n = 0; !stop.aborted; ) {
-    const batch = Array.from({ length: 5 }, (_, at) => envelope(`${name}-${n + at}`))
-    const outcomes = await transport.send('q', batch, { signal }).catch(() => [])
-    for (const outcome of outcomes) if (outcome.ok) confirmed.add(outcome.id)
-    // The same ids again until each is confirmed, as a relay does.
-    if (batch.every(({ id }) => confirmed.has(id))) n += 5
-    else await sleep(20)
-  }
-}
-
-async function work(
-  transport: Transport,
-  done: Map<string, number>,
-  stop: AbortSignal,
-): Promise<void> {
-  while (!stop.aborted) {
-    const subscription = await transport
-      .subscribe('q', { group: 'g', leaseMs: 30_000, maxInFlight: 20 })
-      .catch(() => undefined)
-    if (subscription === undefined) {
-      await sleep(50)
-      continue
-    }
-    while (!stop.aborted) {
-      const deliveries = await subscription
-        .receive({ max: 20, waitMs: 500, signal: stop })
-        .catch(() => sleep(50, []))
-      const outcomes = await subscription.settle(deliveries.map(ack))
-      for (const [at, outcome] of outcomes.entries()) {
-        const id = deliveries[at]?.envelope.id ?? ''
-        // An ack whose answer was lost may have counted; then the message does not come again.
-        if (outcome.ok || outcome.fault.outcome === 'unknown') done.set(id, (done.get(id) ?? 0) + 1)
-      }
-    }
-    await subscription.close()
-  }
+  const bench = await opened(t, server.url)
+  const servers = `nats://127.0.0.1:${proxy.port}`
+  await throughTrouble(t, { bench, servers, trouble: () => trouble(proxy) })
 }
 
 async function sendWhileAway(t: TestContext, server: NatsServer): Promise<void> {
@@ -244,40 +164,4 @@ async function killWorker(t: TestContext, server: NatsServer): Promise<void> {
     `what a killed worker held was back after ${Date.now() - killedAt} ms (ack wait 1000 ms)`,
   )
   assert.equal((await bench.transport.browse?.gauge('q'))?.inFlight, 0)
-}
-
-if (available) {
-  const orders = defineQueue({ name: 'orders', owner: 'team', payload: z.string() })
-  test('a nats server that wants a password refuses by name, and the password is not shown', async (t) => {
-    const config = ['authorization { user: shop, password: geheim }']
-    const server = await startNats({ config })
-    t.after(() => server.stop())
-    const app = createMillrace({
-      transport: nats({ servers: server.url.replace('//', '//shop:falsch@'), timeoutMs: 2_000 }),
-      queues: [orders],
-      logger: silentLogger,
-    })
-    const error = await app.then(
-      () => undefined,
-      (cause: unknown) => cause,
-    )
-    assert.ok(error instanceof Error)
-    assert.match(`${error.message} ${String(error.cause)}`, /authorization/i)
-    assert.doesNotMatch(`${error.stack} ${String(error.cause)}`, /falsch/)
-    const plain = nats({ servers: server.url.replace('nats://', 'tls://shop:geheim@') })
-    const refused = createMillrace({ transport: plain, queues: [orders], logger: silentLogger })
-    await assert.rejects(refused, 'tls:// must not fall back to plain text')
-    for (const right of [
-      { servers: server.url, client: { user: 'shop', pass: 'geheim' } },
-      { servers: server.url.replace('//', '//shop:geheim@') },
-    ]) {
-      const opened = await createMillrace({
-        transport: nats(right),
-        queues: [orders],
-        logger: silentLogger,
-      })
-      assert.equal((await opened.health()).ok, true)
-      await opened.close()
-    }
-  })
 }

@@ -21,7 +21,10 @@ export interface NatsBench {
 }
 
 /** With the queue `q`. */
-export async function openNats(servers: string, settings: NatsSettings = {}): Promise<NatsBench> {
+export async function openNats(
+  servers: string | string[],
+  settings: NatsSettings = {},
+): Promise<NatsBench> {
   const prefix = freshPrefix()
   const opened: Transport[] = []
   const another: NatsBench['another'] = async (more = {}) => {

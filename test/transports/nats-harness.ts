@@ -78,7 +78,7 @@ export async function natsHarness(
   }
 }
 
-export async function removeStreams(servers: string, prefix: string): Promise<void> {
+export async function removeStreams(servers: string | string[], prefix: string): Promise<void> {
   const connection = await dial({ servers })
   const { streams } = await jetstreamManager(connection)
   for await (const name of streams.names()) {

@@ -4,6 +4,7 @@ import type { ConnectContext, Connector, Transport } from '../../transport/trans
 import { type Client, type NatsAddress, openClient } from './client.ts'
 import { watchConnection } from './connection.ts'
 import { type NatsSettings, type Resolved, resolve } from './options.ts'
+import { natsRefusal } from './refusal.ts'
 import { abilitiesOf, serverProblem } from './server.ts'
 import { openServerClock } from './server-clock.ts'
 import type { Store } from './store.ts'
@@ -28,7 +29,10 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
   const { clock, signal } = context
   const { address, timeoutMs, inboxPrefix, domain } = options
   signal.throwIfAborted()
-  const client = await openClient(address, { clock, signal, timeoutMs, inboxPrefix, domain })
+  const opening = openClient(address, { clock, signal, timeoutMs, inboxPrefix, domain })
+  const client = await opening.catch((error: unknown) => {
+    throw natsRefusal(error, address) ?? error
+  })
   try {
     const problem = serverProblem(client.nc)
     if (problem !== undefined) throw new OptionsError('nats', [problem])
@@ -37,7 +41,7 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
     return open(client, options, context)
   } catch (error) {
     await client.end()
-    throw error
+    throw natsRefusal(error, address) ?? error
   }
 }
 
