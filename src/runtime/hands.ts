@@ -1,4 +1,5 @@
 import type { Delivery } from '../model/delivery.ts'
+import { claimWatch } from './claim-watch.ts'
 import type { Conclude } from './conclude.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
@@ -33,6 +34,8 @@ const ABANDONED_MAX = 1_000
 export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   const { queue, flow, transport } = deps
   const running = new Set<Run<Tx>>()
+  // Lease stores tell the keeper; sessions and assignments tell by the claim's own signal.
+  const claims = transport.traits.claim.kind === 'lease' ? undefined : claimWatch()
   const change = notifier()
   let settling = 0
   let alone = false
@@ -68,11 +71,12 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     running.add(run)
     keeper?.hold(delivery, run.lose)
     if (delivery.alone) alone = true
-    watchClaim(run, transport.traits.claim.kind)
+    claims?.add(delivery.claim, run.lose)
     void run.returned.then(change.notify)
     void run.ended.then((end) => {
       running.delete(run)
       flow.ended(ticket)
+      claims?.remove(delivery.claim, run.lose)
       if (delivery.alone) alone = false
       void settle(delivery, (to) =>
         to.run(delivery, message.idempotencyKey, end, run.effectState, ticket),
@@ -106,10 +110,4 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
       for (const one of running) one.shutDown()
     },
   }
-}
-
-/** Lease stores tell the keeper; sessions and assignments tell by the claim's own signal. */
-function watchClaim<Tx>(run: Run<Tx>, kind: string): void {
-  if (kind === 'lease') return
-  run.delivery.claim.lost.addEventListener('abort', run.lose, { once: true })
 }

@@ -9,7 +9,6 @@ import { openQuestions } from './questions.ts'
 export interface Held {
   readonly consumer: Consumer
   readonly message: AmqpMessage
-  readonly claim: SessionClaim
   /** Which start of the consumer it came from. */
   readonly turn: number
   /** False once it was settled or lost. */
@@ -53,6 +52,7 @@ export interface ConsumerParts {
 export function openConsumer(parts: ConsumerParts): Consumer {
   const { channel, queue, onNews, reading, counts } = parts
   const held = new Set<Held>()
+  const claim = new SessionClaim()
   let buffer: Held[] = []
   let tag: string | undefined
   let turn = 0
@@ -68,7 +68,7 @@ export function openConsumer(parts: ConsumerParts): Consumer {
       parts.onCancelled()
       return
     }
-    const one: Held = { consumer, message, claim: new SessionClaim(), turn, live: true }
+    const one: Held = { consumer, message, turn, live: true }
     held.add(one)
     buffer.push(one)
     onNews()
@@ -117,7 +117,7 @@ export function openConsumer(parts: ConsumerParts): Consumer {
     buffered: () => buffer.length,
     room: () => limit - countOf(held, turn),
     take(max) {
-      return buffer.splice(0, max).map((one) => deliveryOf(one, reading(), counts))
+      return deliveriesOf(buffer.splice(0, max), { ...reading(), counts, claim })
     },
     ack: (batch) => ackAll(channel, held, batch),
     release,
@@ -126,10 +126,8 @@ export function openConsumer(parts: ConsumerParts): Consumer {
       const all = [...held]
       held.clear()
       buffer = []
-      for (const one of all) {
-        one.live = false
-        one.claim.lose()
-      }
+      for (const one of all) one.live = false
+      claim.lose()
     },
     async close() {
       await channel.close()
@@ -157,13 +155,26 @@ function ackAll(channel: AmqpChannel, held: Set<Held>, batch: readonly Held[]): 
   for (const one of batch) if (held.delete(one)) channel.ack(one.message, false)
 }
 
-function deliveryOf(held: Held, reading: Reading, counts: boolean): Delivery {
+interface Handing extends Reading {
+  readonly counts: boolean
+  /** All that a channel brings is ours as long as the channel lives. */
+  readonly claim: SessionClaim
+}
+
+function deliveriesOf(all: readonly Held[], handing: Handing): readonly Delivery[] {
+  return all.map((one) => deliveryOf(one, handing))
+}
+
+function deliveryOf(held: Held, { newId, now, counts, claim }: Handing): Delivery {
+  const { envelope, sentAt, deliveries } = readMessage(held.message, { newId, now }, counts)
   return {
-    ...readMessage(held.message, reading, counts),
+    envelope,
+    sentAt,
+    deliveries,
     history: freshHistory,
     alone: false,
     fence: undefined,
-    claim: held.claim,
+    claim,
     lane: undefined,
     position: undefined,
     receipt: held,
