@@ -6,6 +6,7 @@ import { read } from '../../model/probe.ts'
 import { redact } from '../../model/redact.ts'
 import { openBell } from '../../transport/bell.ts'
 import type { AmqpConnection } from './amqp-shapes.ts'
+import { gatherWrites } from './gather-writes.ts'
 import { endsWithin } from './limit.ts'
 
 /** One connection that comes back by itself. Calls during an outage are told at once; nothing is tried again for them. */
@@ -55,6 +56,7 @@ export async function openLink(parts: LinkParts): Promise<Link> {
       )
       if (why !== undefined) for (const hear of blockedHearers) hear(why)
     }
+    gatherWrites(opened)
     watch(opened, { onLost: (why) => lost(opened, why), onBlocked })
     connection = opened
     ups.ring()
