@@ -16,15 +16,15 @@ import type { Envelope } from '../model/envelope.ts'
  */
 export function toWire(queue: string, envelope: Envelope, prefix: string): Record<string, string> {
   const { id, headers, idempotencyKey, orderingKey } = envelope
-  return {
-    ...headers,
-    [`${prefix}specversion`]: '1.0',
-    [`${prefix}id`]: id,
-    [`${prefix}source`]: SOURCE,
-    [`${prefix}type`]: queue,
-    ...(idempotencyKey === undefined ? {} : { [`${prefix}idempotencykey`]: idempotencyKey }),
-    ...(orderingKey === undefined ? {} : { [`${prefix}partitionkey`]: orderingKey }),
-  }
+  const names = namesOf(prefix)
+  const wire: Record<string, string> = { ...headers }
+  wire[names.specversion] = '1.0'
+  wire[names.id] = id
+  wire[names.source] = SOURCE
+  wire[names.type] = queue
+  if (idempotencyKey !== undefined) wire[names.idempotencykey] = idempotencyKey
+  if (orderingKey !== undefined) wire[names.partitionkey] = orderingKey
+  return wire
 }
 
 const SOURCE = '/millrace'
@@ -37,9 +37,41 @@ const ATTRIBUTES = [
   'partitionkey',
 ] as const
 
+type Names = Readonly<Record<(typeof ATTRIBUTES)[number], string>>
+
+interface Prefixed extends Names {
+  readonly all: readonly string[]
+  /** What only a message of ours keeps from its reader. */
+  readonly ours: ReadonlySet<string>
+  readonly anybodys: ReadonlySet<string>
+}
+
+/** A handful: one for each transport. Every message needs these names, and putting them together costs more than the rest. */
+const known = new Map<string, Prefixed>()
+
+function namesOf(prefix: string): Prefixed {
+  const found = known.get(prefix)
+  if (found !== undefined) return found
+  const at = (name: (typeof ATTRIBUTES)[number]): string => `${prefix}${name}`
+  const all = ATTRIBUTES.map(at)
+  const made: Prefixed = {
+    specversion: at('specversion'),
+    id: at('id'),
+    source: at('source'),
+    type: at('type'),
+    idempotencykey: at('idempotencykey'),
+    partitionkey: at('partitionkey'),
+    all,
+    ours: new Set(all),
+    anybodys: new Set([at('id'), at('idempotencykey'), at('partitionkey')]),
+  }
+  known.set(prefix, made)
+  return made
+}
+
 /** A header of the sender's that would hide one of ours; undefined when there is none. Such a message is `invalid`. */
 export function hiddenHeader(envelope: Envelope, prefix: string): string | undefined {
-  return ATTRIBUTES.map((name) => `${prefix}${name}`).find((name) => name in envelope.headers)
+  return namesOf(prefix).all.find((name) => name in envelope.headers)
 }
 
 /** What the headers of a received message say. */
@@ -54,19 +86,26 @@ export interface FromWire {
 
 /** Of a foreign CloudEvent, `source` and `type` stay headers, because they say something. */
 export function fromWire(wire: Readonly<Record<string, string>>, prefix: string): FromWire {
-  const at = (name: string): string | undefined => wire[`${prefix}${name}`]
-  const isOurs = at('source') === SOURCE
-  const taken = new Set<string>(
-    (isOurs ? ATTRIBUTES : (['id', 'idempotencykey', 'partitionkey'] as const)).map(
-      (name) => `${prefix}${name}`,
-    ),
-  )
-  const idempotencyKey = at('idempotencykey')
-  const orderingKey = at('partitionkey')
+  const names = namesOf(prefix)
+  const taken = wire[names.source] === SOURCE ? names.ours : names.anybodys
+  const headers: Record<string, string> = {}
+  for (const name of Object.keys(wire)) {
+    if (!taken.has(name)) setHeader(headers, name, wire[name] ?? '')
+  }
+  const idempotencyKey = wire[names.idempotencykey]
+  const orderingKey = wire[names.partitionkey]
   return {
-    id: at('id'),
+    id: wire[names.id],
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(orderingKey === undefined ? {} : { orderingKey }),
-    headers: Object.fromEntries(Object.entries(wire).filter(([name]) => !taken.has(name))),
+    headers,
   }
 }
+
+/** As `headers[name] = value`, also for the name that an object keeps for itself. */
+export function setHeader(headers: Record<string, string>, name: string, value: string): void {
+  if (name !== '__proto__') headers[name] = value
+  else Object.defineProperty(headers, name, { ...OWN, value })
+}
+
+const OWN = { enumerable: true, configurable: true, writable: true } as const

@@ -166,11 +166,8 @@ function deliveriesOf(all: readonly Held[], handing: Handing): readonly Delivery
 }
 
 function deliveryOf(held: Held, { newId, now, counts, claim }: Handing): Delivery {
-  const { envelope, sentAt, deliveries } = readMessage(held.message, { newId, now }, counts)
   return {
-    envelope,
-    sentAt,
-    deliveries,
+    ...readMessage(held.message, { newId, now }, counts),
     history: freshHistory,
     alone: false,
     fence: undefined,

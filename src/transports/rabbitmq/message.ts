@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto'
 import type { Delivery } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { isId } from '../../model/ids.ts'
-import { fromWire, hiddenHeader, toWire } from '../../transport/wire.ts'
+import { fromWire, hiddenHeader, setHeader, toWire } from '../../transport/wire.ts'
 import type { AmqpMessage, AmqpProperties } from './amqp-shapes.ts'
 
 /** Of the AMQP protocol binding of CloudEvents 1.0. */
 const PREFIX = 'cloudEvents_'
 /** The moment of sending, to the millisecond; AMQP's own timestamp has seconds. */
 const TIME = `${PREFIX}time`
+const SOURCE = `${PREFIX}source`
 
 /** Headers that the broker takes for orders, or writes itself. */
 const BROKERS = new Set([
@@ -38,12 +39,20 @@ export function impossibleHeader(envelope: Envelope): string | undefined {
 /** Bytes; AMQP's short string. */
 const HEADER_NAME_MAX = 255
 
-export function propertiesOf(queue: string, envelope: Envelope, now: number): AmqpProperties {
-  return {
-    messageId: envelope.id,
-    timestamp: Math.floor(now / 1_000),
-    headers: { ...toWire(queue, envelope, PREFIX), [TIME]: new Date(now).toISOString() },
-  }
+/** The moment of sending, in the two forms that a message carries; the same for a whole batch. */
+export interface SendingTime {
+  readonly seconds: number
+  readonly iso: string
+}
+
+export function sendingTime(now: number): SendingTime {
+  return { seconds: Math.floor(now / 1_000), iso: new Date(now).toISOString() }
+}
+
+export function propertiesOf(queue: string, envelope: Envelope, at: SendingTime): AmqpProperties {
+  const headers = toWire(queue, envelope, PREFIX)
+  headers[TIME] = at.iso
+  return { messageId: envelope.id, timestamp: at.seconds, headers }
 }
 
 export function contentOf({ body }: Envelope): Buffer {
@@ -60,10 +69,10 @@ type Read = Pick<Delivery, 'envelope' | 'idIsPassing' | 'sentAt' | 'deliveries'>
 
 export function readMessage(message: AmqpMessage, { newId, now }: Reading, counts: boolean): Read {
   const { properties, content, fields } = message
-  const texts = textHeaders(properties.headers ?? {})
-  const isOurs = texts[`${PREFIX}source`] === '/millrace'
-  const { [TIME]: time, ...ours } = texts
-  const { id, headers, idempotencyKey, orderingKey } = fromWire(isOurs ? ours : texts, PREFIX)
+  const table = properties.headers ?? {}
+  const time = Object.hasOwn(table, TIME) ? textOf(table[TIME]) : undefined
+  const texts = textHeaders(table, table[SOURCE] === '/millrace')
+  const { id, headers, idempotencyKey, orderingKey } = fromWire(texts, PREFIX)
   const given = id ?? (typeof properties.messageId === 'string' ? properties.messageId : undefined)
   const own = identity(given)
   return {
@@ -102,12 +111,17 @@ function deliveriesOf(headers: Readonly<Record<string, unknown>> | undefined): n
   return 1 + Math.max(count('x-delivery-count'), count('x-acquired-count'))
 }
 
-function textHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers)
-      .filter(([name]) => !BROKERS.has(name))
-      .map(([name, value]) => [name, textOf(value)]),
-  )
+/** Of a message of ours, the moment of sending is no header of its sender's. */
+function textHeaders(
+  table: Readonly<Record<string, unknown>>,
+  isOurs: boolean,
+): Record<string, string> {
+  const texts: Record<string, string> = {}
+  for (const name of Object.keys(table)) {
+    if (BROKERS.has(name) || (isOurs && name === TIME)) continue
+    setHeader(texts, name, textOf(table[name]))
+  }
+  return texts
 }
 
 /** A foreign header may have any type of AMQP. */

@@ -25,18 +25,23 @@ export interface Publisher {
 /** What waits for its confirm at once; beyond it the broker is too slow for us. */
 const OUTSTANDING_MAX = 20_000
 
+/** What one call of publish waits for. */
 interface Waiting {
-  readonly settle: (outcome: Sent) => void
+  /** The first outcome of an item stays. */
+  settle(at: number, outcome: Sent): void
+  settleRest(fault: Fault): void
+  readonly settled: Promise<readonly Sent[]>
 }
 
 export function openPublisher(broker: Broker): Publisher {
   const { publishing, options, clock } = broker
-  const outstanding = new Set<Waiting>()
+  const calls = new Set<Waiting>()
+  let outstanding = 0
   /** Came back, and their confirms follow. */
   const unroutable = new Map<string, number>()
   let opening: Promise<AmqpConfirmChannel> | undefined
 
-  publishing.onBlocked((why) => settleAll(outstanding, blockedFault('unknown', why)))
+  publishing.onBlocked((why) => settleAll(calls, blockedFault('unknown', why)))
 
   const channel = (): Promise<AmqpConfirmChannel> => {
     opening ??= openChannel().catch((error: unknown) => {
@@ -55,7 +60,7 @@ export function openPublisher(broker: Broker): Publisher {
     opened.on('close', () => {
       opening = undefined
       unroutable.clear()
-      settleAll(outstanding, goneFault(why))
+      settleAll(calls, goneFault(why))
     })
     opened.on('return', (message) => {
       const key = keyOf(message)
@@ -66,61 +71,77 @@ export function openPublisher(broker: Broker): Publisher {
 
   const publishOne = (
     to: AmqpConfirmChannel,
-    publication: Publication,
-    own: Waiting[],
-  ): Promise<Sent> =>
-    new Promise((resolve) => {
-      const { exchange, routingKey, content, properties } = publication
-      const { messageId } = properties
-      const waiting: Waiting = {
-        settle(outcome) {
-          if (outstanding.delete(waiting)) resolve(outcome)
-        },
-      }
-      const confirmed = (error: unknown): void => {
-        const key = `${exchange} ${routingKey} ${messageId}`
-        if (error) waiting.settle(notConfirmed(error))
-        else waiting.settle(takeOne(unroutable, key) ? refused('notFound') : stored(messageId))
-      }
-      outstanding.add(waiting)
-      own.push(waiting)
-      try {
-        const flags = { mandatory: true, persistent: true }
-        to.publish(exchange, routingKey, content, { ...properties, ...flags }, confirmed)
-      } catch (error) {
-        waiting.settle(notWritten(error))
-      }
-    })
+    { exchange, routingKey, content, properties }: Publication,
+    call: Waiting,
+    at: number,
+  ): void => {
+    const { messageId } = properties
+    const wasReturned = (): boolean =>
+      unroutable.size > 0 && takeOne(unroutable, `${exchange} ${routingKey} ${messageId}`)
+    const confirmed = (error: unknown): void => {
+      if (error) call.settle(at, notConfirmed(error))
+      else call.settle(at, wasReturned() ? refused('notFound') : stored(messageId))
+    }
+    try {
+      const options = { ...properties, mandatory: true, persistent: true }
+      to.publish(exchange, routingKey, content, options, confirmed)
+    } catch (error) {
+      call.settle(at, notWritten(error))
+    }
+  }
 
   return {
     async publish(batch, signal) {
       signal.throwIfAborted()
       if (batch.length === 0) return []
       const blocked = publishing.blocked()
-      if (blocked !== undefined || outstanding.size + batch.length > OUTSTANDING_MAX) {
+      if (blocked !== undefined || outstanding + batch.length > OUTSTANDING_MAX) {
         return batch.map(() => failed(blockedFault('notApplied', blocked)))
       }
       const to = await withinLimit(broker, 'opening a channel', channel(), signal)
-      const own: Waiting[] = []
-      const mine = batch.map((publication) => publishOne(to, publication, own))
-      const giveUp = (): void => settleAll(own, unansweredFault(options.timeoutMs))
+      const call = waitingFor(batch.length)
+      calls.add(call)
+      outstanding += batch.length
+      for (const [at, publication] of batch.entries()) publishOne(to, publication, call, at)
+      const giveUp = (): void => call.settleRest(unansweredFault(options.timeoutMs))
       const cancel = clock.after(options.timeoutMs, () => {
         giveUp()
         publishing.drop(`no confirm within ${options.timeoutMs} ms`)
       })
       signal.addEventListener('abort', giveUp, { once: true })
       try {
-        return await Promise.all(mine)
+        return await call.settled
       } finally {
         cancel()
         signal.removeEventListener('abort', giveUp)
+        calls.delete(call)
+        outstanding -= batch.length
       }
     },
   }
 }
 
-function settleAll(waiting: Iterable<Waiting>, fault: Fault): void {
-  for (const one of [...waiting]) one.settle(failed(fault))
+function waitingFor(count: number): Waiting {
+  const { promise, resolve } = Promise.withResolvers<readonly Sent[]>()
+  const outcomes = new Array<Sent | undefined>(count).fill(undefined)
+  let left = count
+  const settle: Waiting['settle'] = (at, outcome) => {
+    if (outcomes[at] !== undefined) return
+    outcomes[at] = outcome
+    left -= 1
+    if (left === 0) resolve(outcomes.map((one) => one ?? refused('unknown')))
+  }
+  return {
+    settle,
+    settleRest(fault) {
+      for (let at = 0; at < count; at += 1) settle(at, failed(fault))
+    },
+    settled: promise,
+  }
+}
+
+function settleAll(calls: ReadonlySet<Waiting>, fault: Fault): void {
+  for (const one of [...calls]) one.settleRest(fault)
 }
 
 function takeOne(counts: Map<string, number>, key: string): boolean {

@@ -2,10 +2,16 @@ import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { refused } from '../../transport/outcomes.ts'
 import { type EnvelopeBounds, refusalOf, reservedHeader } from '../../transport/refusal.ts'
-import type { SendOptions, Transport } from '../../transport/transport.ts'
+import type { Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
 import { entrance } from './ladder.ts'
-import { contentOf, impossibleHeader, propertiesOf } from './message.ts'
+import {
+  contentOf,
+  impossibleHeader,
+  propertiesOf,
+  type SendingTime,
+  sendingTime,
+} from './message.ts'
 import { placeOf } from './names.ts'
 import type { Publication, Publisher } from './publisher.ts'
 
@@ -15,9 +21,14 @@ export function sender(
   bounds: EnvelopeBounds,
 ): Transport['send'] {
   return async (queue, batch, options) => {
-    const judged = batch.map((envelope) =>
-      judge(broker, queue, envelope, bounds, batch.length, options),
-    )
+    const now = broker.clock.now()
+    const how = {
+      ...{ broker, queue, bounds, now },
+      isWhole: options.atomic === true && batch.length > 1,
+      at: sendingTime(now),
+      place: placeOf(broker.options, queue),
+    }
+    const judged = batch.map((envelope) => judge(envelope, how))
     const wanted = judged.filter((one): one is Publication => 'content' in one)
     const answers = (await publisher.publish(wanted, options.signal)).values()
     return judged.map((one): Sent => ('content' in one ? next(answers) : one))
@@ -29,29 +40,36 @@ function next(answers: Iterator<Sent>): Sent {
   return done ? refused('unknown', { outcome: 'unknown' }) : value
 }
 
+/** What all messages of a batch share. */
+interface Sending {
+  readonly broker: Broker
+  readonly queue: string
+  readonly bounds: EnvelopeBounds
+  /** All or nothing. */
+  readonly isWhole: boolean
+  readonly now: number
+  readonly at: SendingTime
+  readonly place: ReturnType<typeof placeOf>
+}
+
 /** What goes to the broker, or the answer to what cannot. */
-function judge(
-  { options, clock }: Broker,
-  queue: string,
-  envelope: Envelope,
-  bounds: EnvelopeBounds,
-  size: number,
-  { atomic = false }: SendOptions,
-): Publication | Sent {
-  const now = clock.now()
+function judge(envelope: Envelope, sending: Sending): Publication | Sent {
+  const { broker, queue, bounds, isWhole, now, at, place } = sending
   const refusal = refusalOf(envelope, bounds)
   if (refusal !== undefined) return refusal
   const delayMs = delayOf(envelope, now)
-  const isKept = (envelope.remember?.length ?? 0) === 0 && !(atomic && size > 1)
+  const isKept = (envelope.remember?.length ?? 0) === 0 && !isWhole
   const isDelayable = delayMs === 0 || (bounds.delay !== 'none' && delayMs <= bounds.delay.maxMs)
   if (!isKept || !isDelayable) return refused('invalid')
   const impossible = impossibleHeader(envelope)
   if (impossible !== undefined) return reservedHeader(impossible)
-  const place = placeOf(options, queue)
+  const { exchange, routingKey } =
+    entrance(broker.options.delayPrefix, place.queue, delayMs) ?? place
   return {
-    ...(entrance(options.delayPrefix, place.queue, delayMs) ?? place),
+    exchange,
+    routingKey,
     content: contentOf(envelope),
-    properties: propertiesOf(queue, envelope, now),
+    properties: propertiesOf(queue, envelope, at),
   }
 }
 
