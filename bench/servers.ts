@@ -23,7 +23,8 @@ const STARTS: Readonly<Partial<Record<Backend, () => Promise<Started>>>> = {
   postgres: startPostgres,
   redis: () => startRedis('redis 7'),
   nats: () => startNats(),
-  rabbitmq: () => startRabbitmq(),
+  // More than the tests give it: with less its memory alarm stops the sends of a long run.
+  rabbitmq: () => startRabbitmq({ config: ['vm_memory_high_watermark.absolute = 4GB'] }),
   kafka: async () => {
     const { brokers, stop } = await startKafka()
     return { url: brokers.join(','), stop }
