@@ -71,12 +71,12 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     running.add(run)
     keeper?.hold(delivery, run.lose)
     if (delivery.alone) alone = true
-    claims?.add(delivery.claim, run.lose)
+    claims?.add(delivery.claim.lost, run.lose)
     void run.returned.then(change.notify)
     void run.ended.then((end) => {
       running.delete(run)
       flow.ended(ticket)
-      claims?.remove(delivery.claim, run.lose)
+      claims?.remove(delivery.claim.lost, run.lose)
       if (delivery.alone) alone = false
       void settle(delivery, (to) =>
         to.run(delivery, message.idempotencyKey, end, run.effectState, ticket),

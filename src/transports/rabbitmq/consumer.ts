@@ -1,7 +1,7 @@
 import type { Delivery } from '../../model/delivery.ts'
 import { freshHistory } from '../../model/history.ts'
 import { type AmqpChannel, type AmqpMessage, giveBack } from './amqp-shapes.ts'
-import { SessionClaim } from './claim.ts'
+import { newSession, type Session, SessionClaim } from './claim.ts'
 import { type Reading, readMessage } from './message.ts'
 import { openQuestions } from './questions.ts'
 
@@ -52,7 +52,7 @@ export interface ConsumerParts {
 export function openConsumer(parts: ConsumerParts): Consumer {
   const { channel, queue, onNews, reading, counts } = parts
   const held = new Set<Held>()
-  const claim = new SessionClaim()
+  const session = newSession()
   let buffer: Held[] = []
   let tag: string | undefined
   let turn = 0
@@ -117,7 +117,7 @@ export function openConsumer(parts: ConsumerParts): Consumer {
     buffered: () => buffer.length,
     room: () => limit - countOf(held, turn),
     take(max) {
-      return deliveriesOf(buffer.splice(0, max), { ...reading(), counts, claim })
+      return deliveriesOf(buffer.splice(0, max), { ...reading(), counts, session })
     },
     ack: (batch) => ackAll(channel, held, batch),
     release,
@@ -127,7 +127,7 @@ export function openConsumer(parts: ConsumerParts): Consumer {
       held.clear()
       buffer = []
       for (const one of all) one.live = false
-      claim.lose()
+      session.lost.abort()
     },
     async close() {
       await channel.close()
@@ -157,21 +157,20 @@ function ackAll(channel: AmqpChannel, held: Set<Held>, batch: readonly Held[]): 
 
 interface Handing extends Reading {
   readonly counts: boolean
-  /** All that a channel brings is ours as long as the channel lives. */
-  readonly claim: SessionClaim
+  readonly session: Session
 }
 
 function deliveriesOf(all: readonly Held[], handing: Handing): readonly Delivery[] {
   return all.map((one) => deliveryOf(one, handing))
 }
 
-function deliveryOf(held: Held, { newId, now, counts, claim }: Handing): Delivery {
+function deliveryOf(held: Held, { newId, now, counts, session }: Handing): Delivery {
   return {
     ...readMessage(held.message, { newId, now }, counts),
     history: freshHistory,
     alone: false,
     fence: undefined,
-    claim,
+    claim: new SessionClaim(session),
     lane: undefined,
     position: undefined,
     receipt: held,
