@@ -99,7 +99,10 @@ function delays(about: Told): string {
   return cellOf(about, 'delays')
 }
 
-const LAYERS: Partial<Record<Need, string>> = { attempts: 'layered (a copy, then an ack)' }
+const LAYERS: Partial<Record<Need, string>> = {
+  attempts: 'layered (a copy, then an ack)',
+  deadLetters: 'layered (a compacted topic)',
+}
 
 function cellOf(about: Told, need: Need): string {
   const ability = abilityOf(about, need)
@@ -108,7 +111,8 @@ function cellOf(about: Told, need: Need): string {
 
 function abilityOf({ members, ...told }: Told, need: Need): Ability | undefined {
   const pauses = members.includes('browse.setPaused') ? { browse: PAUSES } : {}
-  return abilitiesOf({ ...told, ...pauses }).find((one) => one.need === need)
+  const letters = members.some((name) => name.startsWith('letters.')) ? { letters: {} } : {}
+  return abilitiesOf({ ...told, ...pauses, ...letters }).find((one) => one.need === need)
 }
 
 function wordFor({ from, need, lack }: Ability): string {

@@ -33,11 +33,11 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   known.refuseStale()
 }
 
-function membersOf({ transaction, browse, shelf }: Transport): readonly string[] {
+function membersOf({ transaction, browse, shelf, letters }: Transport): readonly string[] {
   const of = (part: string, members: object = {}): readonly string[] =>
     Object.entries(members).flatMap(([name, member]) =>
       member === undefined ? [] : [`${part}.${name}`],
     )
   const own = transaction === undefined ? [] : ['transaction']
-  return [...own, ...of('browse', browse), ...of('shelf', shelf)]
+  return [...own, ...of('browse', browse), ...of('shelf', shelf), ...of('letters', letters)]
 }

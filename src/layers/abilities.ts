@@ -17,23 +17,21 @@ export interface Ability {
 /** Longer than any retry waits (an hour by default) and as long as a throttled message may wait. */
 export const DELAY_NEEDED_MS = 86_400_000
 
+interface Places {
+  /** There is a place for dead letters; see `Transport.letters`. */
+  readonly letters?: object
+}
+
 /** For each need, who brings it on this backend. A pure function of what the backend says of itself. */
 export function abilitiesOf(
-  backend: Pick<Transport, 'traits' | 'browse' | 'retry'>,
+  backend: Pick<Transport, 'traits' | 'browse' | 'retry'> & Places,
 ): readonly Ability[] {
   const { browse } = backend
   const traits = asChosen(backend)
   return [
     delaysOf(traits),
     attemptsOf(traits),
-    traits.deadLetters === 'native'
-      ? native('deadLetters', 'listed, shown and redriven where they are')
-      : {
-          need: 'deadLetters',
-          from: 'store',
-          how: 'put on the store’s shelf, then acked; a redrive sends, then takes off: a crash between doubles',
-          lack: 'dead letters that can be listed and redriven',
-        },
+    deadLettersOf(backend),
     keysOf(traits),
     browse?.setPaused === undefined
       ? { need: 'pauses', from: 'store', how: 'whoever received asks before handing out' }
@@ -91,6 +89,22 @@ function attemptsOf({ keepsHistory, order, settles }: Traits): Ability {
     need: 'attempts',
     from: 'layer',
     how: 'a failed message is a confirmed copy, then an ack: a crash between doubles, the order is that of the copies',
+  }
+}
+
+function deadLettersOf({ traits, letters }: Pick<Transport, 'traits'> & Places): Ability {
+  const need = 'deadLetters'
+  if (traits.deadLetters === 'native')
+    return native(need, 'listed, shown and redriven where they are')
+  const steps = 'then acked; a redrive sends, then takes off: a crash between doubles'
+  if (letters !== undefined) {
+    return { need, from: 'layer', how: `put into a place of the backend for them, ${steps}` }
+  }
+  return {
+    need,
+    from: 'store',
+    how: `put on the store’s shelf, ${steps}`,
+    lack: 'dead letters that can be listed and redriven',
   }
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../model/clock.ts'
 import type { DeadLetter } from '../model/dead-letter.ts'
 import type { Dead, Settled, Settlement } from '../model/delivery.ts'
 import type { Store } from '../store/store.ts'
+import type { StoredShelf } from '../store/stored-shelf.ts'
 import { lost } from '../transport/outcomes.ts'
 import { lastHistory } from '../transport/settling.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
@@ -12,17 +13,23 @@ import { soon } from './soon.ts'
 import { stillOurs } from './still-ours.ts'
 
 export interface DeadLettersOptions {
+  /** Its leases keep two redrives apart. */
   readonly store: Store
+  /** Where the letters are; the store's shelf by default. */
+  readonly shelf?: StoredShelf
+  /** Most letters in one call of the shelf; the store's limit by default. */
+  readonly batch?: number
   readonly clock: Clock
   readonly random: () => number
 }
 
 /**
- * Keeps dead letters in the store, for brokers whose own cannot be listed without being consumed. A dying message is put on
+ * Keeps dead letters on a shelf, for brokers whose own cannot be listed without being consumed. A dying message is put on
  * the shelf and then acked; a redriven one is sent and then taken off the shelf. A crash between doubles and never loses.
  */
 export function deadLetters(inner: Transport, options: DeadLettersOptions): Transport {
   const { store, clock } = options
+  const { shelf = store.shelf, batch = store.traits.limits.batch } = options
   const owners = new Map<string, string>()
   const { browse } = inner
   return {
@@ -41,8 +48,8 @@ export function deadLetters(inner: Transport, options: DeadLettersOptions): Tran
         gauge: async (queue) => {
           const [gauge, dead] = await Promise.all([
             browse.gauge(queue),
-            // Who asks how full a queue is must not wait for the store.
-            soon(clock, store.shelf.count(queue, {})),
+            // Who asks how full a queue is must not wait for a shelf that is away or long.
+            soon(clock, shelf.count(queue, {})),
           ])
           return { ...gauge, dead }
         },
@@ -58,8 +65,8 @@ export function deadLetters(inner: Transport, options: DeadLettersOptions): Tran
         reason: dead.reason,
       })
       const bury: Bury = async (dead) => {
-        for (const part of chunks(dead.map(letterOf), store.traits.limits.batch)) {
-          await store.shelf.put(part)
+        for (const part of chunks(dead.map(letterOf), batch)) {
+          await shelf.put(part)
         }
       }
       return buryingSubscription(subscription, bury, subscribeOptions.leaseMs)

@@ -9,10 +9,10 @@ import { withRedriveLease } from './redrive-lease.ts'
 /** Bodies of all are in memory at once. */
 const REDRIVE_MAX = 100
 
-/** The store's shelf as users see it; a redrive sends to the broker and then takes off the shelf. */
+/** The shelf as users see it; a redrive sends to the broker and then takes off the shelf. */
 export function layeredShelf(inner: Transport, options: DeadLettersOptions): Shelf {
   const { store, clock, random } = options
-  const { shelf } = store
+  const { shelf = store.shelf, batch = store.traits.limits.batch } = options
   const never = new AbortController().signal
 
   const redriveSome = async (
@@ -41,7 +41,7 @@ export function layeredShelf(inner: Transport, options: DeadLettersOptions): She
     },
     discard: async (queue, ids, audit) => {
       const gone: string[] = []
-      for (const part of chunks(ids, store.traits.limits.batch)) {
+      for (const part of chunks(ids, batch)) {
         gone.push(...(await shelf.discard(queue, part, audit)))
       }
       return gone
@@ -49,7 +49,7 @@ export function layeredShelf(inner: Transport, options: DeadLettersOptions): She
     redrive: (queue, ids, audit) =>
       withRedriveLease(queue, { store, clock, holder: newId(clock, random) }, async () => {
         const moved: string[] = []
-        const size = Math.min(REDRIVE_MAX, store.traits.limits.batch)
+        const size = Math.min(REDRIVE_MAX, batch)
         for (const part of chunks([...new Set(ids)], size)) {
           moved.push(...(await redriveSome(queue, part, audit)))
         }

@@ -13,6 +13,7 @@ import { journals } from './journals.ts'
 import { pauses } from './pauses.ts'
 import { rememberedKeys } from './remembered-keys.ts'
 import { settleEach } from './settle-each.ts'
+import { soon } from './soon.ts'
 import { isOfStore } from './watched-store.ts'
 
 export interface LayeredOptions {
@@ -25,7 +26,7 @@ export interface LayeredOptions {
 
 /** What this transport lacks that only a store can bring, a phrase each; empty when it lacks nothing. */
 export function storeNeeds(
-  transport: Pick<Transport, 'traits' | 'browse' | 'retry'>,
+  transport: Pick<Transport, 'traits' | 'browse' | 'retry' | 'letters'>,
 ): readonly string[] {
   return abilitiesOf(transport).flatMap(({ lack }) => (lack === undefined ? [] : [lack]))
 }
@@ -60,11 +61,44 @@ export function layered(transport: Transport, options: LayeredOptions): Transpor
   if (from.get('crashes') === 'store') {
     top = crashMarks(top, { store, clock, random, copied: from.get('attempts') === 'layer' })
   }
-  if (from.get('deadLetters') === 'store') top = deadLetters(top, { store, clock, random })
+  if (from.get('deadLetters') !== 'backend') top = buried(top, { ...options, store })
   if (from.get('keys') === 'store') top = rememberedKeys(top, store, clock)
   if (from.get('pauses') === 'store' && top.browse !== undefined) top = pauses(top, store, clock)
   if (top === transport) return top
   return { ...top, diagnose: (error) => diagnosed(error, transport, store) }
+}
+
+/** With the backend's own place for dead letters where it has one. Those that the store has from before are not forgotten in silence. */
+function buried(
+  top: Transport,
+  { store, clock, random, logger }: LayeredOptions & { readonly store: Store },
+): Transport {
+  const { letters, ...rest } = top
+  if (letters === undefined) return deadLetters(top, { store, clock, random })
+  const { sendBatch } = top.traits.limits
+  const on = deadLetters(rest, { store, shelf: letters, batch: sendBatch, clock, random })
+  return {
+    ...on,
+    topology: {
+      ensure: async (queues, signal) => {
+        await on.topology.ensure(queues, signal)
+        for (const { name } of queues) await tellOfStored(store, name, { clock, logger })
+      },
+    },
+  }
+}
+
+async function tellOfStored(
+  store: Store,
+  queue: string,
+  { clock, logger }: Pick<LayeredOptions, 'clock' | 'logger'>,
+): Promise<void> {
+  const count = (await soon(clock, store.shelf.count(queue, {}))) ?? 0
+  if (count === 0) return
+  logger.warn(
+    `queue "${queue}": ${count} dead letters are in the store and are not seen now, because dead letters are kept with the backend; with deadLetters: 'store' they are, and can be redriven`,
+    { queue, count },
+  )
 }
 
 /** What a user chose for a log: settled one by one; the failed one holds its lane, or may leave its place as a copy. */

@@ -6,6 +6,7 @@ import type { Fault } from '../model/fault.ts'
 import type { AttemptHistory, ErrorClass } from '../model/history.ts'
 import type { Logger } from '../model/logger.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { StoredShelf } from './stored-shelf.ts'
 import type { Traits } from './traits.ts'
 
 /** Knows how to reach one backend. `postgres({ pool })` returns one; opening it is the runtime's business. */
@@ -52,6 +53,11 @@ export interface Transport {
   readonly topology: Topology
   readonly browse?: Browse
   readonly shelf?: Shelf
+  /**
+   * A place for dead letters with the backend itself, where moving a message there and acking it are two steps: a layer does
+   * both. Absent where `shelf` is there, and where the backend has none.
+   */
+  readonly letters?: StoredShelf
   /**
    * Our acts inside the caller's open transaction, or undefined when `tx` is none of ours (another kind of client,
    * another database). Answers at once where the client is synchronous (SQLite).

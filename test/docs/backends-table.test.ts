@@ -33,7 +33,7 @@ const BACKENDS: readonly (readonly [name: string, traits: Traits, members: reado
   ['rabbitmq', rabbitTraits(resolve({ url: 'amqp://localhost' }), rabbit), []],
   ['sqs standard', standardTraits, []],
   ['sqs fifo', fifoTraits, []],
-  ['kafka', kafkaTraits(1_048_588, true), []],
+  ['kafka', kafkaTraits(1_048_588, true), ['letters.put']],
 ]
 
 test('The table of the guide is what the backends say of themselves.', () => {

@@ -27,10 +27,13 @@ function withStore(): (raw: Transport) => Promise<MortalTop> {
   }
 }
 
+/** Without a layer that puts them there, topics for dead letters are made for nothing. */
+const bare = { deadLetters: 'store' } as const
+
 if (brokers !== undefined) {
   const subjects = [
     kafkaHarness({ brokers }),
-    kafkaHarness({ brokers, name: 'kafka + settle each', on: settleEach }),
+    kafkaHarness({ brokers, name: 'kafka + settle each', settings: bare, on: settleEach }),
     ...(['hold', 'park'] as const).map((retry) =>
       kafkaHarness({ brokers, name: `kafka + ${retry}`, settings: { retry }, on: withStore() }),
     ),

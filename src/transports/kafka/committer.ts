@@ -6,7 +6,7 @@ import type { Coordinator } from './coordinator.ts'
 import { codes, codesIn, kafkaFault } from './fault.ts'
 import type { Lane } from './lane.ts'
 import type { Identity, Member } from './member.ts'
-import type { KafkaNames } from './options.ts'
+import type { Place } from './options.ts'
 
 /** Commits positions, one request at a time; what comes meanwhile goes with the next one. */
 export interface Committer {
@@ -17,7 +17,7 @@ export interface Committer {
 export interface CommitterParts {
   readonly cluster: Cluster
   readonly coordinator: Coordinator
-  readonly place: Required<KafkaNames>
+  readonly place: Place
   readonly member: Pick<Member, 'identity' | 'doubt'>
   readonly onCommitted: (lane: Lane) => void
 }

@@ -1,4 +1,4 @@
-import { anyBroker, ask, type Cluster } from './client.ts'
+import { anyBroker, ask, type Cluster, topicOf } from './client.ts'
 
 const TOPIC = 2
 const KEYS = [
@@ -16,6 +16,26 @@ export async function differences(
   needs: Needs,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
+  return problemsOf(topic, await settingsOf(cluster, topic, signal), needs)
+}
+
+/** The same of a topic of dead letters. */
+export async function deadDifferences(
+  cluster: Cluster,
+  topic: string,
+  needs: DeadNeeds,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { partitionsCount } = await topicOf(cluster.asking, topic, topic)
+  const settings = await settingsOf(cluster, topic, signal)
+  return deadProblemsOf(topic, partitionsCount, settings, needs)
+}
+
+async function settingsOf(
+  cluster: Cluster,
+  topic: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
   const { asking, module } = cluster
   const broker = await anyBroker(cluster, asking)
   const call = {
@@ -27,16 +47,18 @@ export async function differences(
   }
   const resource = { resourceType: TOPIC, resourceName: topic, configurationKeys: KEYS } as const
   const { results } = await ask(call, module.describeConfigsV4.api, [resource], false, false)
-  const settings = new Map(
+  return new Map(
     results.flatMap(({ configs }) => configs).map(({ name, value }) => [name, value ?? '']),
   )
-  return problemsOf(topic, settings, needs)
 }
 
-export interface Needs {
-  readonly retentionMs: number
+export interface DeadNeeds {
   readonly minInsyncReplicas: number
   readonly maxMessageBytes: number
+}
+
+export interface Needs extends DeadNeeds {
+  readonly retentionMs: number
 }
 
 /** Pure, for its table of tests. */
@@ -64,16 +86,47 @@ export function problemsOf(
   if (number('retention.bytes') >= 0) {
     say('retention.bytes', 'which loses unread messages when the topic grows; a queue needs -1')
   }
-  if (number('min.insync.replicas') < needs.minInsyncReplicas) {
-    say(
-      'min.insync.replicas',
-      `which confirms with fewer copies than minInsyncReplicas (${needs.minInsyncReplicas})`,
+  return [...found, ...commonProblems(topic, settings, needs)]
+}
+
+/** Pure, too. */
+export function deadProblemsOf(
+  topic: string,
+  partitions: number,
+  settings: ReadonlyMap<string, string>,
+  needs: DeadNeeds,
+): readonly string[] {
+  const found: string[] = []
+  const policy = settings.get('cleanup.policy')
+  if (policy !== undefined && policy !== 'compact') {
+    found.push(
+      `topic "${topic}": cleanup.policy is ${policy}, which deletes dead letters by age or size; they need compact alone`,
     )
   }
-  if (number('max.message.bytes') < needs.maxMessageBytes) {
-    say(
-      'max.message.bytes',
-      `which refuses what maxMessageBytes (${needs.maxMessageBytes}) allows; raise it, or lower the option`,
+  if (partitions !== 1) {
+    found.push(
+      `topic "${topic}": it has ${partitions} partitions, and dead letters need one; name another in queues.<name>.dead`,
+    )
+  }
+  return [...found, ...commonProblems(topic, settings, needs)]
+}
+
+function commonProblems(
+  topic: string,
+  settings: ReadonlyMap<string, string>,
+  { minInsyncReplicas, maxMessageBytes }: DeadNeeds,
+): readonly string[] {
+  const found: string[] = []
+  const copies = settings.get('min.insync.replicas')
+  if (Number(copies) < minInsyncReplicas) {
+    found.push(
+      `topic "${topic}": min.insync.replicas is ${copies}, which confirms with fewer copies than minInsyncReplicas (${minInsyncReplicas})`,
+    )
+  }
+  const bytes = settings.get('max.message.bytes')
+  if (Number(bytes) < maxMessageBytes) {
+    found.push(
+      `topic "${topic}": max.message.bytes is ${bytes}, which refuses what maxMessageBytes allows (${maxMessageBytes}); raise it, or lower the option`,
     )
   }
   return found

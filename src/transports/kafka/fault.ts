@@ -43,6 +43,22 @@ export const codes = {
   inconsistentTopicId: 103,
 } as const
 
+/** Another broker leads it now, or will soon. */
+export const MOVED: readonly number[] = [
+  codes.unknownTopic,
+  codes.leaderNotAvailable,
+  codes.notLeader,
+  codes.requestTimedOut,
+  codes.replicaNotAvailable,
+  codes.networkException,
+  codes.storageError,
+  codes.fencedLeaderEpoch,
+  codes.unknownLeaderEpoch,
+  codes.offsetNotAvailable,
+  codes.unknownTopicId,
+  codes.inconsistentTopicId,
+]
+
 /** All of the broker's codes in an error of the client, which nests them. */
 export function codesIn(error: unknown, depth = 6): ReadonlySet<number> {
   const found = new Set<number>()

@@ -1,11 +1,11 @@
 import { pause } from '../../model/clock.ts'
 import { readBatches, type Unreadable } from './batches.ts'
 import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts'
-import { codes, nameOf } from './fault.ts'
+import { codes, MOVED, nameOf } from './fault.ts'
 import { type FetchedPartition, fetchOf } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
 import { offsetsAt } from './offsets.ts'
-import type { KafkaNames } from './options.ts'
+import type { Place } from './options.ts'
 import { readRecords } from './records.ts'
 import { type StuckLanes, stuckLanes } from './stuck-lanes.ts'
 
@@ -21,7 +21,7 @@ export interface FetcherParts {
   readonly cluster: Cluster
   readonly client: Client
   readonly queue: string
-  readonly place: Required<KafkaNames>
+  readonly place: Place
   readonly closing: AbortSignal
   /** Lanes that want more. */
   readonly hungry: () => readonly Lane[]
@@ -146,22 +146,6 @@ async function fetchOnce(
   onRecords()
   return isFresh
 }
-
-/** Another broker leads it now, or will soon. */
-const MOVED: readonly number[] = [
-  codes.unknownTopic,
-  codes.leaderNotAvailable,
-  codes.notLeader,
-  codes.requestTimedOut,
-  codes.replicaNotAvailable,
-  codes.networkException,
-  codes.storageError,
-  codes.fencedLeaderEpoch,
-  codes.unknownLeaderEpoch,
-  codes.offsetNotAvailable,
-  codes.unknownTopicId,
-  codes.inconsistentTopicId,
-]
 
 function refusedBy({ module }: Cluster, lane: Lane, code: number): Unreadable {
   return { offset: lane.fetchFrom, next: undefined, why: `its broker says ${nameOf(module, code)}` }

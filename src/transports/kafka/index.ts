@@ -3,6 +3,7 @@ import '../../model/node-version.ts'
 export { kafka } from './kafka.ts'
 export type {
   KafkaAddress,
+  KafkaDeadLetters,
   KafkaNames,
   KafkaOptions,
   KafkaRetry,

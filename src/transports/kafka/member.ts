@@ -9,7 +9,7 @@ import {
   writeAssignment,
   writeSubscription,
 } from './group-bytes.ts'
-import type { KafkaNames } from './options.ts'
+import type { Place } from './options.ts'
 
 /** What a commit must say about who commits. */
 export interface Identity {
@@ -39,7 +39,7 @@ export interface MemberParts {
   readonly client: Client
   readonly coordinator: Coordinator
   readonly queue: string
-  readonly place: Required<KafkaNames>
+  readonly place: Place
   readonly owned: () => readonly number[]
   readonly onAssigned: (partitions: readonly number[]) => void
   /** All partitions are somebody else's, or will be. */

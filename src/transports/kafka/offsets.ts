@@ -1,7 +1,7 @@
 import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts'
 import { askCoordinator, type Coordinator } from './coordinator.ts'
 import type { Start } from './lane.ts'
-import type { KafkaNames } from './options.ts'
+import type { Place } from './options.ts'
 
 const EARLIEST = -2n
 const LATEST = -1n
@@ -44,7 +44,7 @@ export async function offsetsAt(
 export async function committedStarts(
   cluster: Cluster,
   coordinator: Coordinator,
-  { topic, group }: Required<KafkaNames>,
+  { topic, group }: Place,
   partitions: readonly number[],
 ): Promise<ReadonlyMap<number, Start>> {
   const topics = [{ name: topic, partitionIndexes: [...partitions] }]
@@ -68,7 +68,7 @@ export async function startsOf(
   cluster: Cluster,
   coordinator: Coordinator,
   queue: string,
-  place: Required<KafkaNames>,
+  place: Place,
   partitions: readonly number[],
 ): Promise<ReadonlyMap<number, Start>> {
   const { asking, options } = cluster

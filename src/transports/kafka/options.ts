@@ -28,6 +28,11 @@ export interface KafkaSettings {
    * order is not kept. Asked for at start-up.
    */
   readonly retry?: KafkaRetry
+  /**
+   * Where dead letters are kept. `topic` (default): in a compacted topic of each queue, `<topic>.dead`; `store`: on the shelf
+   * of the store. What is in the one is not seen by an app that is set to the other.
+   */
+  readonly deadLetters?: KafkaDeadLetters
   /** Before each topic that `queues` does not name. Default none. */
   readonly prefix?: string
   /** Where a queue is on the broker, by its name here. */
@@ -61,6 +66,7 @@ export interface KafkaSettings {
   readonly timeoutMs?: number
 }
 
+export type KafkaDeadLetters = 'topic' | 'store'
 export type KafkaRetry = 'hold' | 'park'
 export type Compression = 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd'
 
@@ -69,6 +75,14 @@ export interface KafkaNames {
   readonly topic?: string
   /** The consumer group. Default: `millrace.` and the topic. */
   readonly group?: string
+  /** The topic of its dead letters. Default: the topic and `.dead`. */
+  readonly dead?: string
+}
+
+/** A queue's topic and the group that reads it. */
+export interface Place {
+  readonly topic: string
+  readonly group: string
 }
 
 export interface Resolved extends Required<Omit<KafkaSettings, 'retry'>> {
@@ -81,6 +95,7 @@ const KNOWN: readonly string[] = [
   'connection',
   'connect',
   'retry',
+  'deadLetters',
   'prefix',
   'queues',
   'topology',
@@ -104,10 +119,11 @@ const SESSION = { min: 1_000, max: 1_800_000, default: 45_000 } as const
 export function resolve(options: KafkaOptions): Resolved {
   const found = problems('kafka')
   found.knownKeys(options, KNOWN)
-  const { retry, prefix = '', queues = {} } = options
+  const { retry, deadLetters = 'topic', prefix = '', queues = {} } = options
   const { topology = 'create', startFrom = 'earliest', compression = 'none' } = options
   checkAddress(found, options)
   if (retry !== undefined) oneOf(found, 'retry', retry, ['hold', 'park'])
+  oneOf(found, 'deadLetters', deadLetters, ['topic', 'store'])
   oneOf(found, 'topology', topology, ['create', 'check', 'none'])
   oneOf(found, 'startFrom', startFrom, ['earliest', 'latest'])
   oneOf(found, 'compression', compression, ['none', 'gzip', 'snappy', 'lz4', 'zstd'])
@@ -117,7 +133,7 @@ export function resolve(options: KafkaOptions): Resolved {
   found.throwIfAny()
   return {
     address: options,
-    ...{ retry, prefix, queues, topology, startFrom, compression },
+    ...{ retry, deadLetters, prefix, queues, topology, startFrom, compression },
     ...numbers,
   }
 }
@@ -195,8 +211,8 @@ function checkQueues(found: Problems, queues: unknown): void {
   }
   for (const [name, names] of Object.entries(queues)) {
     const within = `queues.${name}`
-    found.knownKeys(names, ['topic', 'group'], within)
-    for (const key of ['topic', 'group']) {
+    found.knownKeys(names, ['topic', 'group', 'dead'], within)
+    for (const key of ['topic', 'group', 'dead']) {
       const value = read(names, key)
       if (value !== undefined) checkName(found, `${within}.${key}`, value)
     }
@@ -207,10 +223,17 @@ function checkQueues(found: Problems, queues: unknown): void {
 export function placeOf(
   { prefix, queues }: Pick<Resolved, 'prefix' | 'queues'>,
   queue: string,
-): Required<KafkaNames> {
+): Place {
   const named = Object.hasOwn(queues, queue) ? queues[queue] : undefined
   const topic = named?.topic ?? `${prefix}${queue}`
   return { topic, group: named?.group ?? `millrace.${topic}` }
+}
+
+/** The topic of a queue's dead letters. */
+export function deadTopicOf(options: Pick<Resolved, 'prefix' | 'queues'>, queue: string): string {
+  const { queues } = options
+  const named = Object.hasOwn(queues, queue) ? queues[queue] : undefined
+  return named?.dead ?? `${placeOf(options, queue).topic}.dead`
 }
 
 /** What is wrong with a topic's name; undefined when nothing is. */

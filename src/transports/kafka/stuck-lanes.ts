@@ -3,7 +3,7 @@ import { MillraceError } from '../../model/errors.ts'
 import type { Unreadable } from './batches.ts'
 import type { Cluster } from './client.ts'
 import type { Lane } from './lane.ts'
-import type { KafkaNames } from './options.ts'
+import type { Place } from './options.ts'
 
 /** Lanes of which nothing can be read now, each by itself. */
 export interface StuckLanes {
@@ -29,7 +29,7 @@ const REST_MAX_MS = 60_000
 
 export function stuckLanes(
   cluster: Cluster,
-  place: Required<KafkaNames>,
+  place: Place,
   closing: AbortSignal,
   onRested: () => void,
 ): StuckLanes {
@@ -71,7 +71,7 @@ export function stuckLanes(
 }
 
 function problemOf(
-  { topic, group }: Required<KafkaNames>,
+  { topic, group }: Place,
   partition: number,
   { offset, next, why }: Unreadable,
 ): string {

@@ -1,11 +1,9 @@
-import { pause } from '../../model/clock.ts'
 import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
-import { anyBroker, ask, type Cluster, isUnknownTopic, topicOf, withinLimit } from './client.ts'
-import { differences } from './differences.ts'
-import { codes, codesIn, saidBy } from './fault.ts'
-import { offsetsAt } from './offsets.ts'
-import { nameProblem, placeOf } from './options.ts'
+import type { Cluster } from './client.ts'
+import { deadDifferences, differences } from './differences.ts'
+import { exists, makeTopic } from './make-topic.ts'
+import { deadTopicOf, nameProblem, placeOf } from './options.ts'
 
 export function topology(cluster: Cluster): Topology {
   return {
@@ -14,7 +12,12 @@ export function topology(cluster: Cluster): Topology {
       const queues = [...new Map(specs.map((spec) => [spec.name, spec])).values()]
       if (queues.length === 0 || options.topology === 'none') return
       const found: string[] = []
-      for (const spec of queues) found.push(...(await ensureTopic(cluster, spec, signal)))
+      for (const spec of queues) {
+        found.push(...(await ensureTopic(cluster, spec, signal)))
+        if (options.deadLetters === 'topic') {
+          found.push(...(await ensureDeadTopic(cluster, spec.name, signal)))
+        }
+      }
       if (found.length > 0) throw new OptionsError('kafka', found)
     },
   }
@@ -38,82 +41,50 @@ async function ensureTopic(
   if (options.topology === 'check') {
     return [`topic "${topic}" does not exist; make it, or pass topology: 'create'`]
   }
-  await create(cluster, topic, retentionMs, signal)
+  const configs = {
+    'cleanup.policy': 'delete',
+    'retention.ms': `${retentionMs}`,
+    'retention.bytes': '-1',
+    'max.message.bytes': `${options.maxMessageBytes}`,
+  }
+  await makeTopic(cluster, { topic, partitions: options.partitions, configs }, signal)
   return []
 }
 
-async function exists(cluster: Cluster, topic: string, signal: AbortSignal): Promise<boolean> {
-  const look = cluster.asking.metadata({ topics: [topic], forceUpdate: true })
-  try {
-    await withinLimit(cluster, 'asking for a topic', look, signal)
-    return true
-  } catch (error) {
-    if (isUnknownTopic(error)) return false
-    throw error
-  }
-}
+/** The history of a dead letter, and what it says twice for people and for us. */
+const LETTER_HEADROOM = 1024 * 1024
 
-const AGAIN_MS = 50
-
-/** Somebody else may make it at the same time. Brokers learn of a new topic one after the other, so it is waited for. */
-/** What was asked for is not what this cluster can do. */
-const UNMAKEABLE: readonly number[] = [
-  codes.invalidPartitions,
-  codes.invalidReplicationFactor,
-  codes.invalidConfig,
-  codes.policyViolation,
-]
-
-async function create(
+/** As `ensureTopic`, for the dead letters of a queue. */
+export async function ensureDeadTopic(
   cluster: Cluster,
-  topic: string,
-  retentionMs: number,
+  queue: string,
   signal: AbortSignal,
-): Promise<void> {
-  const { asking, module, options } = cluster
-  const { partitions, replicas, minInsyncReplicas, maxMessageBytes } = options
-  const configs = [
-    { name: 'cleanup.policy', value: 'delete' },
-    { name: 'retention.ms', value: `${retentionMs}` },
-    { name: 'retention.bytes', value: '-1' },
-    { name: 'max.message.bytes', value: `${maxMessageBytes}` },
-    ...(minInsyncReplicas > 1
-      ? [{ name: 'min.insync.replicas', value: `${minInsyncReplicas}` }]
-      : []),
-  ]
-  const wanted = {
-    ...{ name: topic, numPartitions: partitions, replicationFactor: replicas },
-    ...{ assignments: [], configs },
+): Promise<readonly string[]> {
+  const { options } = cluster
+  const topic = deadTopicOf(options, queue)
+  const problem = nameProblem(topic)
+  if (problem !== undefined) return [problem]
+  const maxMessageBytes = options.maxMessageBytes + LETTER_HEADROOM
+  if (await exists(cluster, topic, signal)) {
+    return deadDifferences(cluster, topic, { ...options, maxMessageBytes }, signal)
   }
-  const broker = await anyBroker(cluster, asking)
-  const call = { cluster, client: asking, broker, what: 'making a topic', signal }
-  try {
-    await ask(call, module.createTopicsV7.api, [wanted], options.timeoutMs, false)
-  } catch (error) {
-    const found = codesIn(error)
-    if (UNMAKEABLE.some((code) => found.has(code))) {
-      throw new OptionsError('kafka', [
-        `topic "${topic}" cannot be made with ${partitions} partitions and ${replicas} replicas (${saidBy(error)}); change partitions, replicas or minInsyncReplicas`,
-      ])
-    }
-    if (!found.has(codes.topicExists)) throw error
+  if (options.topology !== 'create') {
+    return [
+      `topic "${topic}" for dead letters does not exist; make it (one partition, cleanup.policy=compact), pass topology: 'create', or deadLetters: 'store'`,
+    ]
   }
-  await untilLed(cluster, topic, signal)
+  const configs = {
+    'cleanup.policy': 'compact',
+    'max.message.bytes': `${maxMessageBytes}`,
+    'delete.retention.ms': `${DAY_MS}`,
+    // Segments that are written to are not compacted, so what was redriven and discarded would stay for a week.
+    'segment.ms': `${DAY_MS}`,
+    'segment.bytes': `${SEGMENT_BYTES}`,
+    'min.cleanable.dirty.ratio': '0.1',
+  }
+  await makeTopic(cluster, { topic, partitions: 1, configs }, signal)
+  return []
 }
 
-/** A new topic is known before its leaders take it on: until then they answer that they are no leaders. */
-async function untilLed(cluster: Cluster, topic: string, signal: AbortSignal): Promise<void> {
-  const { asking, clock, options } = cluster
-  const giveUpAt = clock.now() + options.timeoutMs
-  for (;;) {
-    try {
-      const found = await topicOf(asking, topic, topic, true)
-      const partitions = found.partitions.map((_, at) => at)
-      await offsetsAt(cluster, asking, topic, found, partitions, 'latest')
-      return
-    } catch (error) {
-      if (signal.aborted || clock.now() >= giveUpAt) throw error
-      await pause(clock, AGAIN_MS, signal)
-    }
-  }
-}
+const DAY_MS = 86_400_000
+const SEGMENT_BYTES = 64 * 1024 * 1024

@@ -1,11 +1,13 @@
 import { closedError } from '../../model/closed-error.ts'
+import { MillraceError } from '../../model/errors.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import type { Cluster } from './client.ts'
 import { kafkaFault } from './fault.ts'
+import { letters } from './letters.ts'
 import { send } from './send.ts'
 import { kafkaSubscription, type Opened } from './subscription.ts'
-import { topology } from './topology.ts'
+import { ensureDeadTopic, topology } from './topology.ts'
 import { kafkaTraits } from './traits.ts'
 
 export function kafkaTransport(
@@ -20,6 +22,12 @@ export function kafkaTransport(
     traits,
     databaseId: undefined,
     ...(cluster.options.retry !== undefined && { retry: cluster.options.retry }),
+    ...(cluster.options.deadLetters === 'topic' && {
+      letters: letters(cluster, async (queue) => {
+        const [problem] = await ensureDeadTopic(cluster, queue, cluster.closing)
+        if (problem !== undefined) throw new MillraceError('MILLRACE_UNAVAILABLE', problem)
+      }),
+    }),
     topology: topology(cluster),
     browse: browse(cluster),
     diagnose: kafkaFault,
