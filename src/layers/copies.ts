@@ -3,7 +3,7 @@ import type { Delivery, Released, Sent, Settled, Settlement } from '../model/del
 import { settled } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { lost } from '../transport/outcomes.ts'
-import { givenBack } from '../transport/settling.ts'
+import { givenBack, isBare } from '../transport/settling.ts'
 import type { Traits } from '../transport/traits.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
 import { sendInParts } from './in-parts.ts'
@@ -74,7 +74,7 @@ function copyingSubscription(
     receive: async (options) => (await inner.receive(options)).map(readPast),
     settle: async (batch) => {
       const toCopy = batch.filter(
-        (one): one is Released => one.as === 'released' && !(inPlace && isBare(one)),
+        (one): one is Released => one.as === 'released' && !(inPlace && isPlain(one)),
       )
       if (toCopy.length === 0) return inner.settle(batch)
       const copyOutcomes = await copyAll(toCopy)
@@ -95,8 +95,8 @@ function copyingSubscription(
 }
 
 /** Nothing to write down and nothing to wait for: the backend can simply take it back. */
-function isBare(release: Released): boolean {
-  return !release.counted && release.attempt === undefined && release.delayMs === 0
+function isPlain(release: Released): boolean {
+  return isBare(release) && release.delayMs === 0
 }
 
 function acked(delivery: Delivery): Settlement {

@@ -4,7 +4,7 @@ import { settled } from '../model/delivery.ts'
 import { newId } from '../model/ids.ts'
 import type { Store } from '../store/store.ts'
 import { lost } from '../transport/outcomes.ts'
-import { givenBack } from '../transport/settling.ts'
+import { givenBack, untouched } from '../transport/settling.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
 import {
   type CrashBook,
@@ -15,7 +15,7 @@ import {
 } from './crash-book.ts'
 import { stillOurs } from './still-ours.ts'
 import { type Mark, type SuspectMarks, suspectMarks } from './suspect-marks.ts'
-import { untouched, type WaitingSuspects, waitingSuspects } from './waiting-suspects.ts'
+import { type WaitingSuspects, waitingSuspects } from './waiting-suspects.ts'
 import { type Woken, wakeable } from './wakeable.ts'
 
 export interface CrashMarksOptions {

@@ -2,6 +2,7 @@ import type { Delivery, Released, Settled, Settlement } from '../model/delivery.
 import { type AttemptHistory, afterRelease, freshHistory } from '../model/history.ts'
 import type { Store } from '../store/store.ts'
 import { lost } from '../transport/outcomes.ts'
+import { isBare, untouched } from '../transport/settling.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
 import { chunks } from './chunks.ts'
 import { readPast } from './past.ts'
@@ -128,13 +129,9 @@ function wasHandedOut({ deliveries }: Delivery): boolean {
 
 /** There is something to write down. */
 function isFailed(one: Settlement): one is Released {
-  return one.as === 'released' && (one.counted || one.attempt !== undefined)
+  return one.as === 'released' && !isBare(one)
 }
 
 function inPlace({ delivery, delayMs }: Released): Settlement {
-  return { as: 'released', delivery, delayMs, counted: false }
-}
-
-function untouched(delivery: Delivery): Settlement {
-  return { as: 'released', delivery, delayMs: 0, counted: false }
+  return { ...untouched(delivery), delayMs }
 }

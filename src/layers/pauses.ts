@@ -2,6 +2,7 @@ import { type Clock, pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Store } from '../store/store.ts'
 import type { SwappedStates } from '../store/swapped-states.ts'
+import { untouched } from '../transport/settling.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
 import { soon } from './soon.ts'
 
@@ -62,7 +63,7 @@ function pausedSubscription(
   let doubtful = true
 
   const giveBack = (came: readonly Delivery[]): Promise<unknown> =>
-    inner.settle(came.map((delivery) => ({ as: 'released', delivery, delayMs: 0, counted: false })))
+    inner.settle(came.map(untouched))
 
   /** What came although the queue is paused goes back as if it had never been handed out; so when nobody can say. */
   const unlessPaused = async (came: readonly Delivery[]): Promise<readonly Delivery[]> => {

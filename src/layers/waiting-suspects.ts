@@ -1,5 +1,6 @@
 import type { Cancel, Clock } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { untouched } from '../transport/settling.ts'
 import type { Subscription } from '../transport/transport.ts'
 
 /**
@@ -90,16 +91,6 @@ export function waitingSuspects(options: WaitingSuspectsOptions): WaitingSuspect
       cancel?.()
     },
   }
-}
-
-/** Given back as if it had never been handed out. */
-export function untouched(delivery: Delivery): {
-  readonly as: 'released'
-  readonly delivery: Delivery
-  readonly delayMs: number
-  readonly counted: boolean
-} {
-  return { as: 'released', delivery, delayMs: 0, counted: false }
 }
 
 function isOurs({ claim }: Delivery): boolean {

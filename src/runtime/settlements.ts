@@ -1,6 +1,7 @@
 import { deadLetterView } from '../admin/views.ts'
 import type { Delivery, FetchedBody, Released, Settlement } from '../model/delivery.ts'
 import { type AttemptRecord, afterRelease, type ErrorClass } from '../model/history.ts'
+import { untouched } from '../transport/settling.ts'
 import type { SettleOutcome, Settler } from './settler.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
@@ -33,8 +34,7 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
   const unsettled = async (settlement: Settlement, outcome: Unsettled): Promise<void> => {
     const { delivery } = settlement
     const isStuck = outcome.kind === 'failed' && deps.transport.traits.claim.kind === 'session'
-    const back: Settlement = { as: 'released', delivery, delayMs: 0, counted: false }
-    const isBack = isStuck && (await settler.settle(back)).kind === 'settled'
+    const isBack = isStuck && (await settler.settle(untouched(delivery))).kind === 'settled'
     reportUnsettled(deps, settlement, outcome, isBack)
   }
   const acked = (): void => {
@@ -58,7 +58,7 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
   }
 
   const giveBack: Settlements['giveBack'] = (delivery, delayMs) =>
-    release({ as: 'released', delivery, delayMs, counted: false })
+    release({ ...untouched(delivery), delayMs })
 
   return { acked, ack, release, giveBack, dead }
 }

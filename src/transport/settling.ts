@@ -24,6 +24,16 @@ export function givenBack(
   }
 }
 
+/** Given back as if it had never been handed out. */
+export function untouched(delivery: Delivery): Released {
+  return { as: 'released', delivery, delayMs: 0, counted: false }
+}
+
+/** Says nothing of an attempt, so there is nothing to write down. */
+export function isBare({ counted, attempt }: Pick<Released, 'counted' | 'attempt'>): boolean {
+  return !counted && attempt === undefined
+}
+
 /** The history that a dead letter keeps. */
 export function lastHistory(
   { history }: Pick<Attempts, 'history'>,

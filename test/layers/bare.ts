@@ -3,6 +3,7 @@ import type { Envelope } from '../../src/model/envelope.ts'
 import { freshHistory } from '../../src/model/history.ts'
 import { refused } from '../../src/transport/outcomes.ts'
 import { refusalOf } from '../../src/transport/refusal.ts'
+import { isBare } from '../../src/transport/settling.ts'
 import type { Traits } from '../../src/transport/traits.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 
@@ -78,11 +79,7 @@ function refusal(envelope: Envelope, traits: Traits, atomic: boolean): Sent | un
 
 function bareSubscription(inner: Subscription, delays: boolean): Subscription {
   const isAble = (one: Settlement): boolean =>
-    one.as === 'acked' ||
-    (one.as === 'released' &&
-      !one.counted &&
-      one.attempt === undefined &&
-      (delays || one.delayMs === 0))
+    one.as === 'acked' || (one.as === 'released' && isBare(one) && (delays || one.delayMs === 0))
   return {
     ...inner,
     receive: async (options) => (await inner.receive(options)).map(bareDelivery),

@@ -24,7 +24,7 @@ function harnessOf(server: TestServer, client: Client): StoreHarness {
   return {
     name: `${server.name} store, ${client}`,
     slow: 1,
-    leaseMs: 500,
+    leaseMs: 800,
     connect: () => connectStore(connector),
     async dispose() {
       await pool.end()

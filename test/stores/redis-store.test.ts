@@ -21,7 +21,7 @@ function harnessOf(name: string, { prefix, address, dispose }: Subject): StoreHa
   return {
     name: `${name} store`,
     slow: 1,
-    leaseMs: 500,
+    leaseMs: 800,
     connect: () => connectStore(connector),
     dispose,
   }

@@ -7,12 +7,12 @@ import {
   type Settlement,
   settled,
 } from '../../model/delivery.ts'
+import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Held, handOut, heldOf } from './held.ts'
 import type { MemoryQueue } from './queue.ts'
-import { DELAY_MAX_MS } from './traits.ts'
 import { waitFor } from './waiting.ts'
 
 export interface SubscriptionParts {

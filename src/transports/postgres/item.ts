@@ -1,10 +1,11 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
 import { bytesArray, numberArray, textArray } from '../../sql/pg-array.ts'
+import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { refused } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
 import { headersText } from './row.ts'
-import { DELAY_MAX_MS, postgresTraits } from './traits.ts'
+import { postgresTraits } from './traits.ts'
 
 /** One item of a batch on its way, with its place in it. */
 export interface Item {

@@ -10,13 +10,13 @@ import { saturated } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import type { PgCallOptions } from '../../sql/pg-pool.ts'
+import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
 import { recordsText, storableText } from './row.ts'
 import { query, type Store } from './store.ts'
-import { DELAY_MAX_MS } from './traits.ts'
 
 /** Ends deliveries, each kind in one statement. A lease that ran out still counts until somebody took the message. */
 export async function settleBatch(

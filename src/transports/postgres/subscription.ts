@@ -1,6 +1,7 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Delivery } from '../../model/delivery.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
+import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handOut } from './held.ts'
@@ -8,7 +9,6 @@ import { renewBatch } from './renew.ts'
 import { giveBack, settleBatch } from './settle.ts'
 import { pollEveryMs, query, type Store } from './store.ts'
 import { openTender, type Tender } from './tender.ts'
-import { RECEIVE_MAX } from './traits.ts'
 
 export interface SubscriptionParts {
   readonly store: Store

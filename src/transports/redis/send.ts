@@ -3,6 +3,7 @@ import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import type { Reply } from '../../redis/wire.ts'
 import { allRefused } from '../../transport/atomic.ts'
+import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
 import type { SendOptions } from '../../transport/transport.ts'
@@ -10,7 +11,6 @@ import { fieldsOf } from './entry.ts'
 import { type QueueKeys, queueKeys } from './keys.ts'
 import { scripts } from './script.ts'
 import { run, type Store } from './store.ts'
-import { DELAY_MAX_MS } from './traits.ts'
 
 /** A script carries at most this many bytes of bodies and messages; the server does nothing else meanwhile. */
 const SCRIPT_BYTES = 32 * 1024 * 1024

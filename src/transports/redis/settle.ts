@@ -8,6 +8,7 @@ import {
 } from '../../model/delivery.ts'
 import type { Script } from '../../redis/call.ts'
 import type { Reply } from '../../redis/wire.ts'
+import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import { stateFields } from './entry.ts'
@@ -16,7 +17,7 @@ import { type Held, heldOf, isSuspect } from './held.ts'
 import type { QueueKeys } from './keys.ts'
 import { scripts } from './script.ts'
 import { type RunOptions, run, type Store } from './store.ts'
-import { DELAY_MAX_MS, SETTLE_STEP } from './traits.ts'
+import { SETTLE_STEP } from './traits.ts'
 
 /** Ends deliveries, each kind in one script. A lease that ran out still counts until somebody took the message. */
 export async function settleBatch(

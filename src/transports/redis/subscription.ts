@@ -3,6 +3,7 @@ import type { Delivery } from '../../model/delivery.ts'
 import { redisFault } from '../../redis/fault.ts'
 import type { Reply } from '../../redis/wire.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
+import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Burying, openBurying } from './bury-gone.ts'
 import { type Entry, entryOf, plainEntry } from './entry.ts'
@@ -13,7 +14,6 @@ import { reclaim } from './reclaim.ts'
 import { scripts } from './script.ts'
 import { giveBack, renewBatch, settleBatch } from './settle.ts'
 import { pollEveryMs, run, type Store } from './store.ts'
-import { RECEIVE_MAX } from './traits.ts'
 
 export interface SubscriptionParts {
   readonly store: Store

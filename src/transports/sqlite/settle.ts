@@ -9,12 +9,12 @@ import {
 import { saturated } from '../../model/history.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
+import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { lost } from '../../transport/outcomes.ts'
-import { givenBack, lastHistory } from '../../transport/settling.ts'
+import { givenBack, lastHistory, untouched } from '../../transport/settling.ts'
 import { type Held, heldOf } from './held.ts'
 import { recordsText } from './row.ts'
 import { ACK, ADD_TO_TOTAL, BURY, RELEASE, RENEW } from './statements.ts'
-import { DELAY_MAX_MS } from './traits.ts'
 
 /** Ends deliveries inside the open transaction of this handle; a lease that ran out is lost, taken by another or not. */
 export function settleBatch(
@@ -52,12 +52,7 @@ export function renewBatch(
 /** Gives back, as it was, what a closing subscription still holds. */
 export function giveBack(handle: SqliteHandle, all: readonly Held[], now: number): void {
   for (const held of all) {
-    release(
-      handle,
-      held,
-      { as: 'released', delivery: held.delivery, delayMs: 0, counted: false },
-      now,
-    )
+    release(handle, held, untouched(held.delivery), now)
   }
 }
 
