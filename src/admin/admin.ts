@@ -19,6 +19,17 @@ export interface Admin {
     /** Removes a message that is not dead yet; a run in flight is told by its signal. False when there was none. */
     cancel(queue: QueueRef, id: string): Promise<boolean>
   }
+  /** Circuit breakers of the downstreams that a queue names; shared by all workers of the store, or of this process alone. */
+  readonly breakers: {
+    /** Those that are open, held by hand, or have failed lately; of all others nothing is remembered. */
+    list(queue: QueueRef): Promise<readonly BreakerView[]>
+    /** Held open: nothing for this downstream runs until `auto` or `close`. */
+    open(queue: QueueRef, downstream: string): Promise<void>
+    /** Held closed: everything runs, whatever fails. */
+    close(queue: QueueRef, downstream: string): Promise<void>
+    /** It decides by itself again, and begins closed. */
+    auto(queue: QueueRef, downstream: string): Promise<void>
+  }
   readonly deadLetters: {
     list(queue: QueueRef, options?: DeadLetterListOptions): Promise<DeadLetterPage>
     show(queue: QueueRef, id: string): Promise<DeadLetterView | null>
@@ -107,6 +118,21 @@ export interface ScaleView {
   readonly arrivalsPerSecond: number | undefined
   /** Who measured the handlers: all processes, through the store; this one alone; nobody. */
   readonly measuredIn: 'fleet' | 'process' | 'nowhere'
+}
+
+export interface BreakerView {
+  readonly queue: string
+  readonly downstream: string
+  readonly phase: 'closed' | 'open' | 'half-open'
+  /** By hand; undefined when it decides by itself. */
+  readonly held: 'open' | 'closed' | undefined
+  /** Of the window while it is closed, else of when it opened. */
+  readonly failed: number
+  readonly runs: number
+  /** When one message is tried, epoch ms. */
+  readonly probeAt: number | undefined
+  /** Times that it opened without having closed. */
+  readonly opens: number
 }
 
 export interface MessageView {

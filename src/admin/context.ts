@@ -1,3 +1,4 @@
+import type { Breakers } from '../flow/breakers.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
@@ -26,6 +27,10 @@ export interface AdminContext {
   }>
   /** Lets consumers go on that their kill switch stopped; false when there is none that could be reached. */
   readonly resumed: (queue: string) => Promise<boolean>
+  /** Undefined when the queue names no downstream. */
+  readonly breakersOf: (queue: string) => Breakers | undefined
+  /** What the store threw, as an error of ours. */
+  readonly storeFault: (cause: unknown) => unknown
   /** Handlers side by side at most in a worker of this queue. */
   readonly concurrencyOf: (queue: string) => number
 }

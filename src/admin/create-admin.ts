@@ -1,4 +1,5 @@
 import type { Admin } from './admin.ts'
+import { breakerDesk } from './breaker-desk.ts'
 import { type AdminContext, browseAct, browseOf } from './context.ts'
 import { deadLetterDesk } from './dead-letter-desk.ts'
 import { checkId } from './dead-letter-options.ts'
@@ -49,6 +50,7 @@ export function createAdmin(given: AdminContext): Admin {
         return browseAct(transport, 'cancel')(name, id)
       },
     },
+    breakers: breakerDesk(context),
     deadLetters: deadLetterDesk(context),
   }
 }

@@ -10,6 +10,8 @@ export interface StateChange<State> {
   readonly name: string
   /** Undefined for what is none of ours: it begins anew. */
   readonly read: (value: unknown) => State | undefined
+  /** What lies in the store as JSON. Default: the state itself. */
+  readonly write?: (state: State) => unknown
   /** Undefined: leave it as it is. Called again with what somebody else wrote meanwhile. */
   readonly change: (before: State | undefined) => State | undefined
 }
@@ -25,7 +27,8 @@ export async function changedState<State>(change: StateChange<State>): Promise<S
     const before = found === undefined ? undefined : readState(found.value, change.read)
     const after = change.change(before)
     if (after === undefined) return before
-    if ((await states.swap(name, found?.version, JSON.stringify(after))) !== undefined) return after
+    const text = JSON.stringify(change.write?.(after) ?? after)
+    if ((await states.swap(name, found?.version, text)) !== undefined) return after
     await pause(clock, random() * WAIT_MS * i)
   }
   return undefined

@@ -8,6 +8,8 @@ export interface CountStep {
 }
 
 const STEPS = 10
+/** Clocks of two machines differ; more steps than these are no window of ours. */
+const STEPS_KEPT = 3 * STEPS
 /** Things counted in one step; what comes beyond is counted as `other`. */
 const NAMES_MAX = 20
 const OTHER = 'other'
@@ -30,6 +32,24 @@ export function counted(
   }
   const others = found === undefined ? kept : kept.filter((one) => one !== found)
   return [...others, { step, counts }]
+}
+
+/** What two saw, together. */
+export function mergedWindows(
+  one: CountWindow,
+  other: CountWindow,
+  now: number,
+  windowMs: number,
+): CountWindow {
+  const first = stepOf(now, windowMs) - STEPS + 1
+  const steps = new Map<number, Record<string, number>>()
+  for (const { step, counts } of [...one, ...other]) {
+    if (step < first) continue
+    const sums = steps.get(step) ?? {}
+    for (const [name, times] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + times
+    steps.set(step, sums)
+  }
+  return [...steps].map(([step, counts]) => ({ step, counts })).slice(-STEPS_KEPT)
 }
 
 /** Within the window that ends now. */

@@ -10,6 +10,18 @@ export {
   type SlotState,
 } from './adapt-slots.ts'
 export {
+  type BreakerSettings,
+  type BreakerState,
+  type BreakerVerdict,
+  breakerCounted,
+  breakerHeld,
+  breakerProbed,
+  breakerProbing,
+  breakerVerdict,
+  CLOSED,
+} from './breaker.ts'
+export { type CountStep, type CountWindow, counted, countsOf } from './count-window.ts'
+export {
   type KillSwitchEvent,
   type KillSwitchOptions,
   type KillSwitchSettings,

@@ -4,7 +4,9 @@ import type { AttemptHistory } from '../model/history.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
 import type { SlotSettings } from './adapt-slots.ts'
-import { consumerSwitch } from './consumer-switch.ts'
+import type { BreakerPass, Breakers } from './breakers.ts'
+import { type ConsumerSwitch, consumerSwitch } from './consumer-switch.ts'
+import { downstreamOf } from './downstream.ts'
 import type { KillSwitchSettings } from './kill-switch.ts'
 import type { Meter } from './meter.ts'
 import { type QueueSight, slotControl } from './slot-control.ts'
@@ -13,8 +15,12 @@ import { type QueueSight, slotControl } from './slot-control.ts'
 export interface QueueFlow {
   /** How many handlers may run side by side now; 0 while the consumer is stopped. */
   slots(): number
+  /** Before a batch is admitted; undefined when nothing has to be asked first. */
+  ready(): Promise<void> | undefined
+  /** Whether the handler may start now; else how long its message waits, given back without blame. */
+  admit(payload: unknown): Admitted | Later
   /** Right before a handler starts; `history` is that of its message. */
-  began(history: AttemptHistory): Ticket
+  began(history: AttemptHistory, admitted: Admitted): Ticket
   /** Once its outcome is decided and its slot is free. */
   ended(ticket: Ticket): void
   /** What the outcome was. A failure may be one that is not the message's: then what to do instead of a retry. */
@@ -31,6 +37,18 @@ export interface QueueFlow {
 /** One run, between its start and what is concluded from it. */
 export interface Ticket {
   readonly at: number
+  readonly pass: BreakerPass | undefined
+}
+
+export interface Admitted {
+  readonly as: 'now'
+  /** Undefined without a breaker. */
+  readonly pass: BreakerPass | undefined
+}
+
+export interface Later {
+  readonly as: 'later'
+  readonly delayMs: number
 }
 
 export type RunOutcome =
@@ -51,8 +69,21 @@ export interface QueueFlowOptions {
   readonly clock: Clock
   readonly logger: Logger
   readonly meter: Meter
+  readonly breakers: Breakers | undefined
+  readonly definition: FlowQueue
   readonly store: Store | undefined
   readonly gauge: () => Promise<QueueSight>
+}
+
+/** What a queue's definition says of its flow. */
+export interface FlowQueue {
+  readonly name: string
+  downstream?(payload: unknown): string
+  readonly breaker: BreakerFailures | undefined
+}
+
+interface BreakerFailures {
+  isFailure(failure: Pick<Classification, 'errorClass' | 'code'>): boolean
 }
 
 /** So many handlers side by side, or as many as the queue needs within bounds. */
@@ -65,23 +96,24 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
   const kill = killSwitch && consumerSwitch({ ...options, settings: killSwitch })
   const wanted = (): number => control?.slots() ?? Number(concurrency)
   const slots = (): number => kill?.slots(wanted()) ?? wanted()
+  const admit = admission(options)
   return {
     slots,
-    began: (history) => {
+    ready: () => options.breakers?.ready(),
+    admit,
+    began: (history, { pass }) => {
       meter.began()
       const last = history.records.at(-1)
       if (last?.errorClass === 'crashed') kill?.note({ as: 'failed', kind: 'crashed' }, last.at)
-      return { at: clock.now() }
+      return { at: clock.now(), pass }
     },
     ended: (ticket) => meter.ended(clock.now() - ticket.at),
-    concluded: (outcome) => {
-      if (kill === undefined) return undefined
-      if (outcome.as === 'succeeded') kill.note({ as: 'ok' }, clock.now())
-      // Who is told to come later has not failed.
-      if (outcome.as === 'failed' && outcome.errorClass !== 'throttled') {
-        kill.note({ as: 'failed', kind: `${outcome.errorClass}: ${outcome.code}` }, clock.now())
-      }
-      return undefined
+    concluded: (outcome, ticket) => {
+      const pass = ticket?.pass
+      const instead = pass && options.breakers?.concluded(pass, seenBy(options.definition, outcome))
+      // What the breaker takes upon itself is not the handler's fault.
+      if (kill !== undefined && instead === undefined) noteOf(kill, outcome, clock.now())
+      return instead
     },
     reset: () => kill?.reset() ?? false,
     problems: () => [kill?.problem() ?? []].flat(),
@@ -92,8 +124,42 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
     close: () => {
       control?.close()
       kill?.close()
+      options.breakers?.close()
       return meter.flush()
     },
+  }
+}
+
+const NOW: Admitted = { as: 'now', pass: undefined }
+
+function admission({
+  breakers,
+  definition,
+  logger,
+}: QueueFlowOptions): (payload: unknown) => Admitted | Later {
+  if (breakers === undefined) return () => NOW
+  const nameOf = downstreamOf(definition, logger)
+  return (payload) => {
+    const downstream = nameOf(payload)
+    if (downstream === undefined) return NOW
+    const found = breakers.admit(downstream)
+    return 'delayMs' in found ? { as: 'later', ...found } : { as: 'now', pass: found }
+  }
+}
+
+/** What the downstream has to do with it. One that says "later" is well. */
+function seenBy({ breaker }: FlowQueue, outcome: RunOutcome): 'ok' | 'failed' | 'undecided' {
+  if (outcome.as === 'succeeded') return 'ok'
+  if (outcome.as === 'undecided') return 'undecided'
+  if (breaker?.isFailure(outcome) === true) return 'failed'
+  return outcome.errorClass === 'throttled' ? 'ok' : 'undecided'
+}
+
+function noteOf(kill: ConsumerSwitch, outcome: RunOutcome, now: number): void {
+  if (outcome.as === 'succeeded') kill.note({ as: 'ok' }, now)
+  // Who is told to come later has not failed.
+  if (outcome.as === 'failed' && outcome.errorClass !== 'throttled') {
+    kill.note({ as: 'failed', kind: `${outcome.errorClass}: ${outcome.code}` }, now)
   }
 }
 

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
+import type { Breakers } from '../flow/breakers.ts'
 import { type Meter, meter } from '../flow/meter.ts'
 import { mostSlots, type QueueFlow, queueFlow } from '../flow/queue-flow.ts'
 import { hasCode, MillraceError } from '../model/errors.ts'
@@ -14,7 +15,7 @@ import { backendView } from './backend-view.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
 import { type DrainRate, drainRate } from './drain-rate.ts'
-import { measureOf, resumedConsumers, sightOf } from './flow-sources.ts'
+import { breakersOf, measureOf, resumedConsumers, sightOf, storeError } from './flow-sources.ts'
 import { healthOf } from './health.ts'
 import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import type { Handler } from './message.ts'
@@ -33,6 +34,7 @@ interface Lane {
   readonly counters: Counting
   readonly drain: DrainRate
   readonly meter: Meter
+  readonly breakers: Breakers | undefined
 }
 
 /** Handlers start outside of whoever called us: no request's async context leaks into a message (SEC-04). */
@@ -66,6 +68,8 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     backend: () => backendView(parts),
     measureOf: (name) => measureOf(find(name).meter, parts.store),
     resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, parts.store),
+    breakersOf: (name) => find(name).breakers,
+    storeFault: (cause) => storeError(cause, parts.store),
     concurrencyOf: (name) => flows.get(name)?.most ?? 10,
   })
 
@@ -78,6 +82,8 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
       ...settings,
       queue: name,
       meter: lane.meter,
+      breakers: lane.breakers,
+      definition: lane.queue,
       store: parts.store,
       gauge: () => sightOf(parts.transport, name),
     })
@@ -149,7 +155,15 @@ function makeLanes<Tx>(
       closed,
     })
     const measures = meter({ ...resolved, queue: queue.name, store })
-    lanes.set(queue.name, { queue, sender: made, counters, drain, meter: measures })
+    const broken = breakersOf(queue, resolved, store)
+    lanes.set(queue.name, {
+      queue,
+      sender: made,
+      counters,
+      drain,
+      meter: measures,
+      breakers: broken,
+    })
   }
   return lanes
 }

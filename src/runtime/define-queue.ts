@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { jsonCodec } from '../codec/json.ts'
 import { isObject, read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
+import { resolveBreaker } from './breaker-choice.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
 
 const DAY_MS = 86_400_000
@@ -15,6 +16,8 @@ const KEYS = [
   'retry',
   'dedupe',
   'capacity',
+  'downstream',
+  'breaker',
   'classify',
   'codec',
 ]
@@ -54,6 +57,8 @@ export function defineQueue<Schema extends StandardSchemaV1>(
       }),
     },
     capacity: resolveCapacity(options.capacity, found),
+    ...(options.downstream ? { downstream: options.downstream } : {}),
+    breaker: resolveBreaker(options.downstream, options.breaker, found),
     classify: options.classify,
     codec: options.codec ?? jsonCodec,
   }

@@ -1,3 +1,4 @@
+import { type Breakers, breakers } from '../flow/breakers.ts'
 import { resetEverywhere } from '../flow/consumer-switch.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Meter } from '../flow/meter.ts'
@@ -6,6 +7,8 @@ import type { QueueSight } from '../flow/slot-control.ts'
 import { backendError } from '../model/backend-error.ts'
 import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { ResolvedOptions } from './millrace-options.ts'
+import type { AnyQueue } from './queue.ts'
 
 /** What the number of handlers follows. A backend that cannot be browsed says nothing of it. */
 export async function sightOf(transport: Transport, queue: string): Promise<QueueSight> {
@@ -20,8 +23,7 @@ export async function measureOf(
   try {
     return { fleet: await meter.fleet(), own: meter.own() }
   } catch (cause) {
-    if (store === undefined) throw cause
-    throw backendError({ ...store.diagnose(cause), cause }, { where: 'the store', reads: true })
+    throw storeError(cause, store)
   }
 }
 
@@ -37,6 +39,23 @@ export async function resumedConsumers(
     await resetEverywhere(store, queue)
     return true
   } catch (cause) {
-    throw backendError({ ...store.diagnose(cause), cause }, { where: 'the store', reads: false })
+    throw storeError(cause, store)
   }
+}
+
+/** What a client of the store threw, as an error of ours. What flow asks of a store may be asked again. */
+export function storeError(cause: unknown, store: Store | undefined): unknown {
+  if (store === undefined) return cause
+  return backendError({ ...store.diagnose(cause), cause }, { where: 'the store', reads: true })
+}
+
+export function breakersOf(
+  queue: AnyQueue,
+  { clock, random, logger }: Pick<ResolvedOptions, 'clock' | 'random' | 'logger'>,
+  store: Store | undefined,
+): Breakers | undefined {
+  const { breaker, name } = queue
+  if (breaker === undefined) return undefined
+  const share = breaker.scope === 'store' ? store : undefined
+  return breakers({ queue: name, settings: breaker, clock, random, logger, store: share })
 }

@@ -1,3 +1,4 @@
+import type { Admitted } from '../flow/queue-flow.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { claimWatch } from './claim-watch.ts'
 import type { Conclude } from './conclude.ts'
@@ -17,7 +18,7 @@ export interface Hands {
   equip(parts: { readonly keeper: LeaseKeeper; readonly concluding: Conclude }): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
   hold(delivery: Delivery, lose: () => void): void
-  start(delivery: Delivery, message: Message<unknown>): void
+  start(delivery: Delivery, message: Message<unknown>, admitted: Admitted): void
   /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
   settleLater(delivery: Delivery, act: (to: Conclude) => Promise<void>): void
   /** Resolves at the next change of any of this. */
@@ -65,8 +66,8 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     }
   }
 
-  const start: Hands['start'] = (delivery, message) => {
-    const ticket = flow.began(delivery.history)
+  const start: Hands['start'] = (delivery, message, admitted) => {
+    const ticket = flow.began(delivery.history, admitted)
     const run = new Run(runDeps, delivery, message)
     running.add(run)
     keeper?.hold(delivery, run.lose)

@@ -34,6 +34,7 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
     }
   }
   checkQueues(options.queues, found)
+  checkBreakers(options, found)
   checkParts(options, found)
   const migrate: unknown = options.migrate ?? 'auto'
   if (migrate !== 'auto' && migrate !== 'check') {
@@ -70,6 +71,21 @@ function checkQueues(queues: unknown, found: Problems): void {
   }
   for (const name of new Set(names.filter((one, i) => names.indexOf(one) !== i))) {
     found.add(`queues: "${name}" is defined twice; a name belongs to one definition`)
+  }
+}
+
+/** Said before the first message, not when the first downstream fails. */
+function checkBreakers(
+  { queues, store }: { readonly queues: unknown; readonly store?: unknown },
+  found: Problems,
+): void {
+  if (store !== undefined || !Array.isArray(queues)) return
+  for (const queue of queues) {
+    if (read(read(queue, 'breaker'), 'scope') !== 'store') continue
+    found.add(
+      `store: queue ${show(read(queue, 'name'))} has a downstream, and its breaker is shared by all workers through a store; ` +
+        "give store: postgresStore({ url }), redisStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store, or write breaker: { scope: 'process' }: then each process finds out by itself",
+    )
   }
 }
 

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Codec } from '../codec/codec.ts'
 import type { Classify } from '../model/classify.ts'
+import type { BreakerChoice, BreakerOptions } from './breaker-choice.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
 export interface QueueOptions<Schema extends StandardSchemaV1> {
@@ -21,6 +22,13 @@ export interface QueueOptions<Schema extends StandardSchemaV1> {
   }
   /** `unbounded` must be written out. Default { maxDepth: 100_000, whenFull: 'reject' }. */
   readonly capacity?: { readonly maxDepth: number; readonly whenFull?: 'reject' } | 'unbounded'
+  /**
+   * Names the system that the handler calls for a payload (`(payload) => new URL(payload.url).host`), 1 to 255 characters. With it the
+   * queue has a circuit breaker for each.
+   */
+  readonly downstream?: (payload: StandardSchemaV1.InferOutput<Schema>) => string
+  /** Needs `downstream`. Default: see BreakerOptions; shared through the store. */
+  readonly breaker?: BreakerOptions
   /** Asked before the built-in classifier; undefined leaves it to the built-in one. */
   readonly classify?: Classify
   /** How payloads become bytes. Default: JSON. */
@@ -49,6 +57,9 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }
   readonly capacity: { readonly maxDepth: number; readonly whenFull: 'reject' } | 'unbounded'
+  /** A method, as idempotencyKey. */
+  downstream?(payload: Out): string
+  readonly breaker: BreakerChoice | undefined
   readonly classify: Classify | undefined
   readonly codec: Codec
 }

@@ -5,6 +5,7 @@ import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
 import { type Incoming, incoming, type Receiver } from './incoming.ts'
+import type { Message } from './message.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** Decides what happens to deliveries that have just come: run, dead, given back, or known already. */
@@ -31,7 +32,7 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     if (verdict !== undefined) hands.settleLater(delivery, (to) => to.dead(delivery, verdict))
     else if (!read.ok) hands.settleLater(delivery, (to) => to.failure(delivery, read.error))
     else if (stopped.aborted) hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
-    else hands.start(delivery, read.message)
+    else runOrWait(deps, hands, delivery, read.message)
   }
 
   const giveBack = (batch: readonly Delivery[], delayMs: number): void => {
@@ -89,6 +90,8 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
       return hands.empty()
     }
     for (const delivery of batch) hands.hold(delivery, () => undefined)
+    const ready = deps.flow.ready()
+    if (ready !== undefined) await ready
     if (batch.every(isWhole)) return judge(batch.map((delivery) => incoming(deps, delivery)))
     await Promise.all([
       judge(batch.filter(isWhole).map((delivery) => incoming(deps, delivery))),
@@ -97,6 +100,18 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   }
 
   return { take, problem: () => inboxFailing ?? blobsFailing }
+}
+
+/** The one place where the flow of a queue may keep a message back. */
+function runOrWait<Tx>(
+  { flow }: WorkerDeps<Tx>,
+  hands: Hands,
+  delivery: Delivery,
+  message: Message<unknown>,
+): void {
+  const admitted = flow.admit(message.payload)
+  if (admitted.as === 'now') hands.start(delivery, message, admitted)
+  else hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
 }
 
 /** A delivery and what the inbox knows it by; undefined while nobody can say. */

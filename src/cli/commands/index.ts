@@ -1,4 +1,6 @@
 import type { Command } from '../command.ts'
+import { breaker } from './breaker.ts'
+import { breakers } from './breakers.ts'
 import { cancel } from './cancel.ts'
 import { dlqAudit } from './dlq-audit.ts'
 import { dlqDiscard } from './dlq-discard.ts'
@@ -32,6 +34,8 @@ export const commands: readonly Command[] = [
   dlqAudit,
   pause,
   resume,
+  breakers,
+  breaker,
   message,
   cancel,
   migrate,

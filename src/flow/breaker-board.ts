@@ -1,0 +1,166 @@
+import type { Clock } from '../model/clock.ts'
+import { messageOfError } from '../model/describe-error.ts'
+import type { Logger } from '../model/logger.ts'
+import { type BreakerSettings, type BreakerState, CLOSED } from './breaker.ts'
+import { type BreakerFleet, fleetCounted } from './breaker-fleet.ts'
+import type { CountWindow } from './count-window.ts'
+import { type FleetRecordOptions, fleetRecord } from './fleet-record.ts'
+import { untoldRuns } from './untold-runs.ts'
+
+/** What this process knows of the breakers of a queue, and what others will know of its runs. */
+export interface BreakerBoard {
+  of(downstream: string): BreakerState
+  /** A run while it was closed. */
+  count(downstream: string, outcome: 'ok' | 'failed'): void
+  /** When what others wrote was read longer than a second ago: resolves once it was read again, or after a second. */
+  ready(): Promise<void> | undefined
+  /** Here at once, and for all when it resolves. `undefined` leaves it as it is. Rejects with what the store threw. */
+  change(
+    downstream: string,
+    change: (state: BreakerState) => BreakerState | undefined,
+  ): Promise<BreakerState | undefined>
+  /** As all know it now. Rejects with what the store threw. */
+  all(): Promise<BreakerFleet>
+}
+
+export interface BreakerBoardOptions extends FleetRecordOptions {
+  readonly settings: BreakerSettings
+  readonly logger: Logger
+}
+
+const LOOK_EVERY_MS = 1_000
+
+export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
+  const { settings, clock } = options
+  const shared = fleetRecord(options)
+  const untold = untoldRuns(settings.windowMs)
+  let fleet: BreakerFleet = new Map()
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let isWaiting = false
+  let failing = false
+
+  const learn = (next: BreakerFleet): void => {
+    const before = fleet
+    fleet = next
+    tellChanges(options, before, next)
+  }
+
+  const worthTelling = (): ReadonlyMap<string, CountWindow> =>
+    untold.worthTelling((downstream) => fleet.has(downstream), clock.now())
+
+  /** With what this process has seen since. */
+  const withOwn = (known: BreakerFleet): BreakerFleet =>
+    fleetCounted(known, worthTelling(), clock.now(), settings)
+
+  const sync = async (): Promise<void> => {
+    isWaiting = false
+    lookedAt = clock.now()
+    const ran = worthTelling()
+    untold.told(ran.keys())
+    try {
+      const change = (before: BreakerFleet): BreakerFleet =>
+        fleetCounted(before, ran, clock.now(), settings)
+      const next = await (ran.size === 0 ? shared.read() : shared.change(change))
+      if (next === undefined) throw new Error('others wrote at every try')
+      learn(withOwn(next))
+      failing = false
+    } catch (error) {
+      untold.back(ran)
+      if (!failing) warn(options, error)
+      failing = true
+    }
+  }
+
+  /** One at a time, and one more after it for what came meanwhile. */
+  let syncing = Promise.resolve()
+  const startSync = (): void => {
+    if (isWaiting) return
+    isWaiting = true
+    syncing = syncing.then(sync)
+  }
+
+  const look = (): Promise<void> | undefined => {
+    if (clock.now() - lookedAt < LOOK_EVERY_MS) return undefined
+    startSync()
+    return syncing
+  }
+
+  return {
+    of: (downstream) => fleet.get(downstream) ?? CLOSED,
+    ready: () => {
+      const reading = look()
+      return reading && withinTime(clock, reading)
+    },
+    count: (downstream, outcome) => {
+      untold.count(downstream, outcome, clock.now())
+      if (outcome === 'ok') return void look()
+      const own = withOwn(fleet)
+      // Nobody waits for the store to know what this process has seen itself.
+      if (own.get(downstream)?.phase !== 'open') return void look()
+      learn(own)
+      startSync()
+    },
+    change: async (downstream, change) => {
+      const changed = await shared.change((before) => {
+        const after = change(before.get(downstream) ?? CLOSED)
+        return after && new Map([...before, [downstream, after]])
+      })
+      if (changed !== undefined) learn(withOwn(changed))
+      return changed?.get(downstream)
+    },
+    all: async () => {
+      learn(withOwn(await shared.read()))
+      return fleet
+    },
+  }
+}
+
+/** A store that hangs keeps nobody: then what is known decides. */
+function withinTime(clock: Clock, syncing: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(LOOK_EVERY_MS, resolve)
+    void syncing.then(() => {
+      cancel()
+      resolve()
+    })
+  })
+}
+
+function warn({ queue, logger }: BreakerBoardOptions, error: unknown): void {
+  const what = `its breakers are not shared with other workers now (${messageOfError(error)})`
+  logger.warn(`queue "${queue}": ${what}; trying again`, { queue })
+}
+
+function tellChanges(
+  options: BreakerBoardOptions,
+  before: BreakerFleet,
+  after: BreakerFleet,
+): void {
+  for (const downstream of new Set([...before.keys(), ...after.keys()])) {
+    const [was, is] = [before, after].map((fleet) => fleet.get(downstream) ?? CLOSED)
+    if (was !== undefined && is !== undefined) tell(options, downstream, was, is)
+  }
+}
+
+function tell(
+  { queue, logger }: BreakerBoardOptions,
+  downstream: string,
+  before: BreakerState,
+  after: BreakerState,
+): void {
+  const where = `queue "${queue}": breaker of ${JSON.stringify(downstream)}`
+  const fields = { queue, downstream }
+  if (before.held !== after.held) {
+    const how = after.held === 'none' ? 'decides by itself again' : `is held ${after.held} by hand`
+    logger.warn(`${where} ${how}`, fields)
+  }
+  if (before.phase === after.phase) return
+  if (after.phase === 'open') {
+    const until = new Date(after.until).toISOString()
+    logger.warn(
+      `${where} is open: ${after.failed} of ${after.runs} runs failed; its messages wait, uncounted, and one is tried at ${until}`,
+      fields,
+    )
+  } else if (after.phase === 'closed') logger.warn(`${where} is closed: its messages run`, fields)
+  else logger.debug(`${where} is half-open: one message is tried`, fields)
+}

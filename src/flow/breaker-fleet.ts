@@ -1,0 +1,97 @@
+import { read } from '../model/probe.ts'
+import {
+  type BreakerSettings,
+  type BreakerState,
+  breakerCounted,
+  CLOSED,
+  isForgettable,
+} from './breaker.ts'
+import { type CountWindow, countsOf } from './count-window.ts'
+
+/** All breakers of a queue that are worth remembering, by the name of their downstream. */
+export type BreakerFleet = ReadonlyMap<string, BreakerState>
+
+/** Open ones and the worst of the others; together some 100 kB. */
+const KEPT_MAX = 400
+
+/** After runs of one process, by downstream. */
+export function fleetCounted(
+  fleet: BreakerFleet,
+  ran: ReadonlyMap<string, CountWindow>,
+  now: number,
+  settings: BreakerSettings,
+): BreakerFleet {
+  const next = new Map(fleet)
+  for (const [name, window] of ran) {
+    next.set(name, breakerCounted(fleet.get(name) ?? CLOSED, window, now, settings))
+  }
+  return trimmed(next, now, settings.windowMs)
+}
+
+function trimmed(fleet: BreakerFleet, now: number, windowMs: number): BreakerFleet {
+  const kept = [...fleet].filter(([, state]) => !isForgettable(state, now, windowMs))
+  if (kept.length <= KEPT_MAX) return new Map(kept)
+  const weight = (state: BreakerState): number =>
+    state.phase !== 'closed' || state.held !== 'none'
+      ? Number.POSITIVE_INFINITY
+      : (countsOf(state.window, now, windowMs)['failed'] ?? 0)
+  return new Map(kept.sort(([, a], [, b]) => compare(weight(b), weight(a))).slice(0, KEPT_MAX))
+}
+
+/** Infinity less itself is no number. */
+function compare(a: number, b: number): number {
+  return a === b ? 0 : a - b
+}
+
+/** As it lies in the store: names are anything, so they are no keys of an object. */
+export function fleetToJson(fleet: BreakerFleet): readonly (readonly [string, BreakerState])[] {
+  return [...fleet]
+}
+
+/** Undefined for what another program wrote. */
+export function fleetFromJson(value: unknown): BreakerFleet | undefined {
+  if (!Array.isArray(value)) return undefined
+  const fleet = new Map<string, BreakerState>()
+  for (const entry of value) {
+    const [name, state] = Array.isArray(entry) ? entry : []
+    const known = stateFrom(state)
+    if (typeof name === 'string' && known !== undefined) fleet.set(name, known)
+  }
+  return fleet
+}
+
+function stateFrom(value: unknown): BreakerState | undefined {
+  const phase = oneOf(read(value, 'phase'), ['closed', 'open', 'half-open'] as const)
+  const held = oneOf(read(value, 'held'), ['open', 'closed', 'none'] as const)
+  const fence = read(value, 'fence')
+  const window = windowFrom(read(value, 'window'))
+  const number = (key: string): number => {
+    const found = read(value, key)
+    return typeof found === 'number' ? found : 0
+  }
+  if (phase === undefined || held === undefined || window === undefined) return undefined
+  if (typeof fence !== 'string' || !/^\d{1,30}$/.test(fence)) return undefined
+  return {
+    phase,
+    held,
+    fence,
+    window,
+    opens: number('opens'),
+    until: number('until'),
+    failed: number('failed'),
+    runs: number('runs'),
+  }
+}
+
+function windowFrom(value: unknown): CountWindow | undefined {
+  if (!Array.isArray(value)) return undefined
+  return value.map((one: unknown) => {
+    const counts = read(one, 'counts')
+    const count = (name: string): number => Number(read(counts, name) ?? 0)
+    return { step: Number(read(one, 'step')), counts: { ok: count('ok'), failed: count('failed') } }
+  })
+}
+
+function oneOf<Known extends string>(value: unknown, known: readonly Known[]): Known | undefined {
+  return known.find((one) => one === value)
+}

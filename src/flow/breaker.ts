@@ -1,0 +1,124 @@
+import { type CountWindow, countsOf, mergedWindows } from './count-window.ts'
+
+/** When a downstream is left alone, and for how long. */
+export interface BreakerSettings {
+  /** Share of the runs in the window that must have failed. */
+  readonly failureShare: number
+  /** Runs in the window below which nothing is decided. */
+  readonly minimum: number
+  readonly windowMs: number
+  /** How long it is left alone before one message is tried; doubled each time that this fails. */
+  readonly openMs: number
+  readonly openMaxMs: number
+}
+
+/** Of one downstream. Small and plain, so that it can lie in a store. */
+export interface BreakerState {
+  readonly phase: 'closed' | 'open' | 'half-open'
+  /** Of runs while it was closed: `ok` and `failed`. */
+  readonly window: CountWindow
+  /** Times that it opened without having closed. */
+  readonly opens: number
+  /** When a probe may be sent, epoch ms. */
+  readonly until: number
+  /** Of the last probe's lease, in decimal; whoever holds an older one is too late. */
+  readonly fence: string
+  /** By hand: nothing decides but the hand. */
+  readonly held: 'open' | 'closed' | 'none'
+  /** What it opened for. */
+  readonly failed: number
+  readonly runs: number
+}
+
+export const CLOSED: BreakerState = {
+  phase: 'closed',
+  window: [],
+  opens: 0,
+  until: 0,
+  fence: '0',
+  held: 'none',
+  failed: 0,
+  runs: 0,
+}
+
+export type BreakerVerdict =
+  | { readonly as: 'run' }
+  /** Whoever gets the probe's lease runs it; all others wait. */
+  | { readonly as: 'probe' }
+  | { readonly as: 'wait'; readonly until: number }
+
+const RUN: BreakerVerdict = { as: 'run' }
+const PROBE: BreakerVerdict = { as: 'probe' }
+/** Held open by hand, nobody knows for how long: look again. */
+const HELD_LOOK_MS = 30_000
+
+/** Asked before a run. */
+export function breakerVerdict(state: BreakerState, now: number): BreakerVerdict {
+  if (state.held === 'open') return { as: 'wait', until: now + HELD_LOOK_MS }
+  if (state.held === 'closed' || state.phase === 'closed') return RUN
+  if (state.phase === 'open' && now < state.until) return { as: 'wait', until: state.until }
+  return PROBE
+}
+
+/** After runs while it was closed, of any number of processes. What began before it opened and ends now says nothing new. */
+export function breakerCounted(
+  state: BreakerState,
+  ran: CountWindow,
+  now: number,
+  settings: BreakerSettings,
+): BreakerState {
+  if (state.phase !== 'closed') return state
+  const window = mergedWindows(state.window, ran, now, settings.windowMs)
+  const { ok = 0, failed = 0 } = countsOf(window, now, settings.windowMs)
+  const runs = ok + failed
+  const isFine = runs < settings.minimum || failed < settings.failureShare * runs
+  if (isFine || state.held !== 'none') return { ...state, window }
+  return opened(state, { failed, runs }, now, settings)
+}
+
+/** Somebody got the lease of the probe. Undefined when there is nothing to probe, or somebody with a later fence does. */
+export function breakerProbing(
+  state: BreakerState,
+  fence: bigint,
+  now: number,
+): BreakerState | undefined {
+  if (breakerVerdict(state, now).as !== 'probe' || fence <= BigInt(state.fence)) return undefined
+  return { ...state, phase: 'half-open', fence: String(fence) }
+}
+
+/** The probe has ended. `undecided`: nobody knows, the next one is sent at once. */
+export function breakerProbed(
+  state: BreakerState,
+  fence: bigint,
+  outcome: 'ok' | 'failed' | 'undecided',
+  now: number,
+  settings: BreakerSettings,
+): BreakerState {
+  const isLate = state.phase !== 'half-open' || state.fence !== String(fence)
+  if (isLate || outcome === 'undecided') return state
+  // The fence stays: a probe that was forgotten must not open it again.
+  if (outcome === 'ok') return { ...CLOSED, held: state.held, fence: state.fence }
+  return opened(state, state, now, settings)
+}
+
+/** By hand. `none`: it decides by itself again, and begins closed. */
+export function breakerHeld(state: BreakerState, held: BreakerState['held']): BreakerState {
+  return held === 'none' ? { ...CLOSED, fence: state.fence } : { ...state, held }
+}
+
+/** Nothing in it is worth keeping. */
+export function isForgettable(state: BreakerState, now: number, windowMs: number): boolean {
+  if (state.held !== 'none' || state.phase !== 'closed') return false
+  return (countsOf(state.window, now, windowMs)['failed'] ?? 0) === 0
+}
+
+function opened(
+  state: BreakerState,
+  { failed, runs }: Pick<BreakerState, 'failed' | 'runs'>,
+  now: number,
+  { openMs, openMaxMs }: BreakerSettings,
+): BreakerState {
+  const forMs = Math.min(openMaxMs, openMs * 2 ** Math.min(30, state.opens))
+  const until = now + forMs
+  return { ...state, phase: 'open', window: [], opens: state.opens + 1, until, failed, runs }
+}

@@ -1,0 +1,87 @@
+import type { BreakerSettings } from '../flow/breaker.ts'
+import type { Classification } from '../model/classify.ts'
+import { read } from '../model/probe.ts'
+import { type Problems, show } from '../model/problems.ts'
+
+/** When the downstream of a queue is left alone. */
+export interface BreakerOptions {
+  /** Share of the runs in the window that must have failed, 0.01 to 1. Default 0.5. */
+  readonly failureShare?: number
+  /** Runs in the window below which nothing is decided, 1 to 100,000. Default 10. */
+  readonly minimum?: number
+  /** In ms, 1,000 to 3,600,000. Default 30,000. */
+  readonly windowMs?: number
+  /** How long it is left alone before one message is tried, in ms, 100 to openMaxMs; doubled each time in a row. Default 10,000. */
+  readonly openMs?: number
+  /** In ms, 1,000 to 86,400,000. Default 300,000. */
+  readonly openMaxMs?: number
+  /** Who shares it: all workers of the store, or each process for itself. Default `store`. */
+  readonly scope?: 'store' | 'process'
+  /** Whether a failure is the downstream's. Default: the transient ones, timeouts among them. */
+  readonly isFailure?: (failure: Pick<Classification, 'errorClass' | 'code'>) => boolean
+}
+
+/** With every default filled in. */
+export interface BreakerChoice extends BreakerSettings {
+  readonly scope: 'store' | 'process'
+  isFailure(failure: Pick<Classification, 'errorClass' | 'code'>): boolean
+}
+
+const KEYS: Readonly<Record<keyof BreakerOptions, true>> = {
+  failureShare: true,
+  minimum: true,
+  windowMs: true,
+  openMs: true,
+  openMaxMs: true,
+  scope: true,
+  isFailure: true,
+}
+
+/** Undefined without a downstream. */
+export function resolveBreaker(
+  downstream: unknown,
+  options: BreakerOptions | undefined,
+  found: Problems,
+): BreakerChoice | undefined {
+  found.optionalFunction('downstream', downstream)
+  if (options !== undefined) found.knownKeys(options, Object.keys(KEYS), 'breaker')
+  if (downstream === undefined) {
+    if (options !== undefined) {
+      found.add('breaker: needs downstream, which names the system that a payload goes to')
+    }
+    return undefined
+  }
+  found.optionalFunction('breaker.isFailure', read(options, 'isFailure'))
+  const scope: unknown = read(options, 'scope') ?? 'store'
+  if (scope !== 'store' && scope !== 'process') {
+    found.add(`breaker.scope: expected "store" or "process", got ${show(scope)}`)
+  }
+  const number = (key: 'minimum' | 'windowMs' | 'openMs' | 'openMaxMs', rule: Rule): number =>
+    found.number(`breaker.${key}`, read(options, key), rule)
+  const openMaxMs = number('openMaxMs', { min: 1_000, max: 86_400_000, default: 300_000 })
+  return {
+    failureShare: found.number('breaker.failureShare', read(options, 'failureShare'), {
+      min: 0.01,
+      max: 1,
+      default: 0.5,
+      integer: false,
+    }),
+    minimum: number('minimum', { min: 1, max: 100_000, default: 10 }),
+    windowMs: number('windowMs', { min: 1_000, max: 3_600_000, default: 30_000 }),
+    openMs: number('openMs', { min: 100, max: openMaxMs, default: Math.min(10_000, openMaxMs) }),
+    openMaxMs,
+    scope: scope === 'process' ? 'process' : 'store',
+    isFailure: options?.isFailure ?? isTransient,
+  }
+}
+
+interface Rule {
+  readonly min: number
+  readonly max: number
+  readonly default: number
+}
+
+/** A permanent error is the payload's, and who says "later" is well. */
+function isTransient({ errorClass }: Pick<Classification, 'errorClass'>): boolean {
+  return errorClass === 'transient'
+}
