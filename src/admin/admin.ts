@@ -37,6 +37,53 @@ export interface Admin {
     discard(queue: QueueRef, what: DiscardSelection): Promise<DiscardResult>
     audit(queue: QueueRef, options?: { readonly limit?: number }): Promise<readonly AuditView[]>
   }
+  /** Ordering keys that stand still, of queues with `onDead: 'halt-key'`. */
+  readonly keys: {
+    list(queue: QueueRef, options?: HaltedKeyListOptions): Promise<HaltedKeyPage>
+    show(queue: QueueRef, key: string): Promise<HaltedKeyView | null>
+    /** Redrives the dead letters that halted them, to the front of their keys, which go on then. */
+    resume(queue: QueueRef, what: KeySelection): Promise<KeysMoved>
+    /** Lets them go on with the next message; the dead letters stay where they are, and a later redrive comes out of order. */
+    skip(queue: QueueRef, what: KeySelection): Promise<KeysMoved>
+  }
+}
+
+export interface HaltedKeyListOptions {
+  /** 1 to 500. Default 50. */
+  readonly limit?: number
+  readonly cursor?: string | null
+}
+
+export interface HaltedKeyPage {
+  /** By key, ascending. */
+  readonly items: readonly HaltedKeyView[]
+  readonly cursor: string | null
+}
+
+export interface HaltedKeyView {
+  readonly key: string
+  readonly queue: string
+  /** The dead letter that halted it: `deadLetters.show` has its reason. */
+  readonly messageId: string
+  /** Epoch ms. */
+  readonly haltedAt: number
+  /** How many messages wait behind it. */
+  readonly waiting: number
+}
+
+export interface KeySelection {
+  readonly keys: readonly string[]
+  /** Also where the dead letter is older than the inbox remembers: its effect may happen a second time. For `resume`. */
+  readonly force?: boolean
+  readonly actor?: string
+  /** Kept in the audit log. */
+  readonly reason?: string
+}
+
+export interface KeysMoved {
+  readonly moved: readonly string[]
+  /** Not halted. */
+  readonly notFound: readonly string[]
 }
 
 export type QueueRef = string | { readonly name: string }
@@ -213,7 +260,7 @@ export interface DiscardResult {
 
 export interface AuditView {
   readonly at: number
-  readonly act: 'redrive' | 'discard'
+  readonly act: 'redrive' | 'discard' | 'skip'
   readonly queue: string
   readonly messageId: string
   readonly actor: string

@@ -2,6 +2,7 @@ import type { Breakers } from '../flow/breakers.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
+import type { HaltedKeys } from '../transport/halted-keys.ts'
 import type { Browse, Shelf, Transport } from '../transport/transport.ts'
 import type { BackendView, QueueRef } from './admin.ts'
 import type { ViewedQueue } from './views.ts'
@@ -65,6 +66,11 @@ const ACTS = {
 export function shelfOf(transport: Transport): Shelf {
   if (transport.shelf !== undefined) return transport.shelf
   throw cannot(transport, 'list dead letters')
+}
+
+export function haltedKeysOf(transport: Transport): HaltedKeys {
+  if (transport.haltedKeys !== undefined) return transport.haltedKeys
+  throw cannot(transport, 'halt ordering keys', 'none of its queues has any')
 }
 
 function cannot(

@@ -4,6 +4,7 @@ import { type AdminContext, browseAct, browseOf } from './context.ts'
 import { deadLetterDesk } from './dead-letter-desk.ts'
 import { checkId } from './dead-letter-options.ts'
 import { diagnosed } from './diagnosed.ts'
+import { keyDesk } from './key-desk.ts'
 import { scaleDesk } from './scale-desk.ts'
 import { deadMessageView, messageView } from './views.ts'
 
@@ -52,5 +53,6 @@ export function createAdmin(given: AdminContext): Admin {
     },
     breakers: breakerDesk(context),
     deadLetters: deadLetterDesk(context),
+    keys: keyDesk(context),
   }
 }

@@ -35,6 +35,8 @@ export interface FreshQueueOptions {
   readonly maxDepth?: number
   /** Default `team-conformance`. */
   readonly owner?: string
+  /** Asked for only where the transport has `haltedKeys`. Default `continue`. */
+  readonly onDead?: 'continue' | 'halt-key'
 }
 
 /** Who owns a fresh queue when nothing else was said. */

@@ -12,6 +12,9 @@ const KEYS = [
   'owner',
   'payload',
   'idempotencyKey',
+  'orderingKey',
+  'onDead',
+  'delayed',
   'handlerTimeoutMs',
   'retry',
   'dedupe',
@@ -43,6 +46,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
     owner: options.owner,
     schema,
     ...(options.idempotencyKey ? { idempotencyKey: options.idempotencyKey } : {}),
+    ...resolveOrder<Out>(options, found),
     handlerTimeoutMs: found.number('handlerTimeoutMs', options.handlerTimeoutMs, {
       min: 1,
       max: DAY_MS / 2,
@@ -64,6 +68,33 @@ export function defineQueue<Schema extends StandardSchemaV1>(
   }
   found.throwIfAny()
   return Object.freeze(queue)
+}
+
+/** Untyped callers may give any of the three without the others. */
+interface AnyOrder<Out> {
+  readonly orderingKey?: ((payload: Out) => string) | undefined
+  readonly onDead?: unknown
+  readonly delayed?: unknown
+}
+
+function resolveOrder<Out>(
+  { orderingKey, onDead, delayed = 'refuse' }: AnyOrder<Out>,
+  found: Problems,
+): Pick<QueueDefinition<unknown, Out>, 'orderingKey' | 'order'> {
+  found.optionalFunction('orderingKey', orderingKey)
+  if (orderingKey === undefined) {
+    if (onDead !== undefined) found.add('onDead: has no meaning without orderingKey')
+    return {}
+  }
+  const isOnDead = onDead === 'continue' || onDead === 'halt-key'
+  if (!isOnDead) {
+    found.add(
+      `onDead: with orderingKey expected "continue" (the next message of the key runs) or "halt-key" (the key stands still until somebody decides), got ${show(onDead)}`,
+    )
+  }
+  const isDelayed = delayed === 'refuse' || delayed === 'wait'
+  if (!isDelayed) found.add(`delayed: expected "refuse" or "wait", got ${show(delayed)}`)
+  return isOnDead && isDelayed ? { orderingKey, order: { onDead, delayed } } : {}
 }
 
 const NESTED = {

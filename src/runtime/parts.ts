@@ -18,6 +18,7 @@ import type { ResolvedClaimCheck } from './claim-check-choice.ts'
 import type { MillraceOptions } from './create.ts'
 import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
+import { refuseUnordered } from './order-refusals.ts'
 import type { AnyQueue } from './queue.ts'
 
 /** The live connections of an app. */
@@ -71,6 +72,7 @@ export async function openParts<Tx>(
     const below = layered(backend, { ...resolved, store })
     const claimCheck = resolved.claimCheck && limited(resolved.claimCheck, below)
     const transport = keep(checked(below, claimCheck, resolved))
+    refuseUnordered(transport, resolved.queues)
     const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
     await opening(connector.name, ensured)
     const needed = { ...context, neededTtlMs: neededInboxTtlMs(resolved) }
@@ -153,5 +155,6 @@ function specOf(queue: AnyQueue): QueueSpec {
   const { name, owner, capacity, retry, handlerTimeoutMs } = queue
   const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
   const horizonMs = horizonMsOf(queue)
-  return { name, owner, maxDepth, attempts: retry.attempts, horizonMs, handlerTimeoutMs }
+  const onDead = queue.order?.onDead ?? 'continue'
+  return { name, owner, maxDepth, attempts: retry.attempts, horizonMs, handlerTimeoutMs, onDead }
 }

@@ -2,11 +2,16 @@ import { fingerprint } from '../codec/canonical.ts'
 import type { Codec } from '../codec/codec.ts'
 import { type Validated, validate } from '../codec/validate.ts'
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
-import { InvalidPayloadError, MillraceError, PayloadTooLargeError } from '../model/errors.ts'
+import {
+  InvalidPayloadError,
+  MillraceError,
+  OptionsError,
+  PayloadTooLargeError,
+} from '../model/errors.ts'
 import type { MakeId } from '../model/ids.ts'
 import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Backend } from './backend-limits.ts'
-import { derivedKey } from './derived-key.ts'
+import { derivedKey, derivedOrderingKey } from './derived-key.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
 import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
@@ -29,6 +34,7 @@ export function prepare(
   item: BatchItem = {},
 ): MaybePromise<Envelope> {
   const checked = item.checked ?? checkSendOptions(options, queue.name, context.backend, item.index)
+  refuseDelayInOrder(queue, checked)
   const { bytes: body, decoded } = encodeDecoded(queue.codec, payload, item.index)
   const { bodyBytes } = context.backend.traits.limits
   if (body.byteLength > bodyBytes) {
@@ -56,27 +62,47 @@ async function acceptedLater(judged: Promise<Validated<unknown>>, draft: Draft):
 function accepted(outcome: Validated<unknown>, draft: Draft): Envelope {
   const { queue, options, checked, context, item, body, decoded } = draft
   if ('issues' in outcome) throw new InvalidPayloadError(queue.name, outcome.issues, item.index)
-  if (options?.idempotencyKey === undefined) checkDerivedKey(queue, outcome.value, item.index)
+  const { value } = outcome
+  if (queue.idempotencyKey !== undefined && options?.idempotencyKey === undefined) {
+    keyFrom(derivedKey, queue, value, item.index)
+  }
   const id = options?.id ?? context.newId(item.again)
-  const envelope: Envelope = { id, body, headers: checked.headers, priority: checked.priority }
+  const plain: Envelope = { id, body, headers: checked.headers, priority: checked.priority }
+  const envelope = queue.orderingKey === undefined ? plain : inOrder(plain, draft, value)
   if (options === undefined) return envelope
   return { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
 }
 
-/** It is the receiver's, and kept nowhere; but what cannot have a key would die there. */
-function checkDerivedKey(queue: AnyQueue, payload: unknown, index: number | undefined): void {
-  if (queue.idempotencyKey === undefined) return
+function inOrder(envelope: Envelope, { queue, item }: Draft, payload: unknown): Envelope {
+  const orderingKey = keyFrom(derivedOrderingKey, queue, payload, item.index)
+  return orderingKey === undefined ? envelope : { ...envelope, orderingKey }
+}
+
+/** The idempotency key is the receiver's, and kept nowhere; but what cannot have one would die there. */
+function keyFrom(
+  derived: typeof derivedKey | typeof derivedOrderingKey,
+  queue: AnyQueue,
+  payload: unknown,
+  index: number | undefined,
+): string | undefined {
   try {
-    derivedKey(queue, payload)
+    return derived(queue, payload)
   } catch (error) {
     if (!(error instanceof Error)) throw error
     const issue = { message: error.message.slice(0, ISSUE_MAX).toWellFormed(), path: '' }
-    const what = 'has no idempotency key'
+    const what = derived === derivedKey ? 'has no idempotency key' : 'has no ordering key'
     throw new InvalidPayloadError(queue.name, [issue], index, { what, cause: error.cause })
   }
 }
 
 const ISSUE_MAX = 500
+
+function refuseDelayInOrder(queue: AnyQueue, { delayMs = 0, readyAt }: CheckedSendOptions): void {
+  if (queue.order?.delayed !== 'refuse' || (delayMs === 0 && readyAt === undefined)) return
+  throw new OptionsError(`send to queue "${queue.name}"`, [
+    `${delayMs > 0 ? 'delayMs' : 'readyAt'}: the queue keeps its keys in order, and a key would wait for a message that waits; leave it out, or define the queue with delayed: 'wait'`,
+  ])
+}
 
 /** What a batch knows of its items. */
 export interface BatchItem {

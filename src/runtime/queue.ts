@@ -4,7 +4,26 @@ import type { Classify } from '../model/classify.ts'
 import type { BreakerChoice, BreakerOptions } from './breaker-choice.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
-export interface QueueOptions<Schema extends StandardSchemaV1> {
+export type QueueOptions<Schema extends StandardSchemaV1> = QueueBasics<Schema> &
+  (OrderOptions<Schema> | { readonly [Name in keyof OrderOptions<Schema>]?: undefined })
+
+/** Messages of one key are handled one after another, in the order sent; other keys run beside them. */
+export interface OrderOptions<Schema extends StandardSchemaV1> {
+  /** What must stay in order: an account, a customer. 1 to 255 printable ASCII characters. */
+  readonly orderingKey: (payload: StandardSchemaV1.InferOutput<Schema>) => string
+  /**
+   * When a message of a key has died. `continue`: the next one runs, and a redrive of the dead one comes after those that were
+   * sent meanwhile. `halt-key`: its key stands still until a person resumes or skips it (`app.admin.keys`).
+   */
+  readonly onDead: 'continue' | 'halt-key'
+  /**
+   * What a send with a delay does to its key. `refuse`: it is an error. `wait`: the key waits for it, as those sent after it
+   * must not overtake it. Default `refuse`.
+   */
+  readonly delayed?: 'refuse' | 'wait'
+}
+
+export interface QueueBasics<Schema extends StandardSchemaV1> {
   /** 1 to 100 of letters, digits, `.`, `_`, `-`; starts with a letter or digit. */
   readonly name: string
   /** Who watches the dead letters: a team or a person. */
@@ -53,6 +72,9 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly schema: StandardSchemaV1<In, Out>
   /** Absent: the message id. (A method, so that any queue is an `AnyQueue`.) */
   idempotencyKey?(payload: Out): string
+  orderingKey?(payload: Out): string
+  /** Absent without an ordering key. */
+  readonly order?: { readonly onDead: 'continue' | 'halt-key'; readonly delayed: 'refuse' | 'wait' }
   readonly handlerTimeoutMs: number
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }

@@ -6,6 +6,7 @@ import type { Fault } from '../model/fault.ts'
 import type { AttemptHistory, ErrorClass } from '../model/history.ts'
 import type { Logger } from '../model/logger.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { HaltedKeys } from './halted-keys.ts'
 import type { StoredShelf } from './stored-shelf.ts'
 import type { Traits } from './traits.ts'
 
@@ -53,6 +54,8 @@ export interface Transport {
   readonly topology: Topology
   readonly browse?: Browse
   readonly shelf?: Shelf
+  /** Where `onDead: 'halt-key'` can be kept. */
+  readonly haltedKeys?: HaltedKeys
   /**
    * A place for dead letters with the backend itself, where moving a message there and acking it are two steps: a layer does
    * both. Absent where `shelf` is there, and where the backend has none.
@@ -113,6 +116,8 @@ export interface QueueSpec {
   readonly horizonMs?: number
   /** How long one handler may run, in ms: a limit of the broker's below it is refused. */
   readonly handlerTimeoutMs?: number
+  /** What a death does to the ordering key of its message. Absent: `continue`. Refused before where `haltedKeys` is absent. */
+  readonly onDead?: 'continue' | 'halt-key'
 }
 
 export interface Topology {
@@ -211,7 +216,7 @@ export interface AuditNote {
 
 export interface AuditEntry extends AuditNote {
   readonly at: number
-  readonly act: 'redrive' | 'discard'
+  readonly act: 'redrive' | 'discard' | 'skip'
   readonly queue: string
   readonly messageId: string
 }

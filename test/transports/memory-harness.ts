@@ -23,11 +23,11 @@ export function memoryHarness(): Harness & { readonly time: VirtualClock } {
     slow: 1,
     leaseMs: 500,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
       queues += 1
       const name = `queue-${queues}`
       const transport = await connect()
-      await transport.topology.ensure([{ name, owner, maxDepth }], signal)
+      await transport.topology.ensure([{ name, owner, maxDepth, onDead }], signal)
       return name
     },
     async transaction() {

@@ -39,10 +39,10 @@ export async function postgresHarness({
   return {
     name: `${server.name}, ${client}`,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
       queues += 1
       const name = `queue ${queues}`
-      await first.topology.ensure([{ name, owner, maxDepth }], signal)
+      await first.topology.ensure([{ name, owner, maxDepth, onDead }], signal)
       return name
     },
     slow: 1,

@@ -91,11 +91,11 @@ function harness({ name, connector, userHandle, foreign, dispose, shared }: Subj
     slow: 1,
     leaseMs: 500,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
       queues += 1
       const queue = `queue-${queues}`
       const transport = await connect()
-      await transport.topology.ensure([{ name: queue, owner, maxDepth }], signal)
+      await transport.topology.ensure([{ name: queue, owner, maxDepth, onDead }], signal)
       await transport.close()
       return queue
     },

@@ -10,6 +10,9 @@ import { dlqShow } from './dlq-show.ts'
 import { doctor } from './doctor.ts'
 import { explainError } from './explain-error.ts'
 import { init } from './init.ts'
+import { keysLs } from './keys-ls.ts'
+import { keysResume } from './keys-resume.ts'
+import { keysSkip } from './keys-skip.ts'
 import { message } from './message.ts'
 import { migrate } from './migrate.ts'
 import { pause } from './pause.ts'
@@ -32,6 +35,9 @@ export const commands: readonly Command[] = [
   dlqRedrive,
   dlqDiscard,
   dlqAudit,
+  keysLs,
+  keysResume,
+  keysSkip,
   pause,
   resume,
   breakers,

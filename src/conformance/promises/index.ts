@@ -10,6 +10,7 @@ import { deadLetter } from './dead-letter.ts'
 import { dedupe } from './dedupe.ts'
 import { delay } from './delay.ts'
 import { diagnose } from './diagnose.ts'
+import { haltedKeys } from './halted-keys.ts'
 import { lease } from './lease.ts'
 import { limits } from './limits.ts'
 import { order } from './order.ts'
@@ -29,6 +30,7 @@ export const families: readonly Family[] = [
   release,
   lease,
   order,
+  haltedKeys,
   crash,
   deadLetter,
   redrive,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Delivery } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { acked, assertAllOk, died, idsOf, released } from '../acts.ts'
+import { acked, assertAllOk, canBrowse, died, idsOf, present, released } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 import type { Scope } from '../scope.ts'
 import { orderedKeys } from '../workloads/ordered-keys.ts'
@@ -130,6 +130,48 @@ export const order: Family = {
         await first.close()
         const done = await drain(scope, await scope.successor(scope.far, name), 3)
         assert.deepEqual(done, ['A1', 'A2', 'A3'])
+      },
+    },
+    {
+      title: 'A cancel of its head lets a key go on, and so does a purge for what is sent later.',
+      when: (subject) => perKey(subject) && canBrowse('cancel', 'purge')(subject),
+      async keep(scope) {
+        const { queue, near, far, send, subscribe, one } = scope
+        const name = await queue()
+        const sent = keyed(scope, 'A1', 'A2', 'A3', 'A4')
+        await send(near, name, ...sent)
+        const { cancel, purge } = present(near.browse)
+        for (const at of [2, 0]) assert.equal(await cancel?.(name, sent[at]?.id ?? ''), true)
+        const from = await subscribe(far, name)
+        const head = await one(from)
+        assert.equal(nameOf(head), 'A2')
+        assert.equal(await purge?.(name), 1)
+        await send(near, name, ...keyed(scope, 'A5'))
+        assert.deepEqual(idsOf(await scope.receive(from)), [])
+        assertAllOk(await scope.settle(from, acked(head)))
+        await send(near, name, ...keyed(scope, 'A6', 'A7'))
+        assert.equal(await purge?.(name), 3)
+        await send(near, name, ...keyed(scope, 'A8', 'A9'))
+        assert.deepEqual(await drain(scope, from, 2), ['A8', 'A9'])
+      },
+    },
+    {
+      title: 'An ack in a transaction lets its key go on when that commits, and not before.',
+      when: (subject) => perKey(subject) && subject.transport.transaction !== undefined,
+      async keep(scope) {
+        const { queue, near, send, subscribe, begin, one } = scope
+        const name = await queue()
+        await send(near, name, ...keyed(scope, 'A1', 'A2'))
+        const from = await subscribe(near, name)
+        const head = await one(from)
+        const left = await begin()
+        assertAllOk((await (await present(near.transaction)(left.tx))?.ack(name, [head])) ?? [])
+        await left.rollback()
+        assert.deepEqual(idsOf(await scope.receive(from)), [])
+        const kept = await begin()
+        assertAllOk((await (await present(near.transaction)(kept.tx))?.ack(name, [head])) ?? [])
+        await kept.commit()
+        assert.equal(nameOf(await one(from)), 'A2')
       },
     },
     {

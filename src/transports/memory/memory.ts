@@ -6,6 +6,7 @@ import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions } from '../../transport/subscriptions.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
+import { haltedKeys } from './halted-keys.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, newStore, type Store } from './store.ts'
 import { memorySubscription } from './subscription.ts'
@@ -91,6 +92,7 @@ function memoryTransport(store: Store, context: ConnectContext): Transport {
     },
     browse: browse(store, clock, open),
     shelf: shelf(store, clock, open),
+    haltedKeys: haltedKeys(store, clock, open),
     transaction(tx) {
       open()
       return store.transactions.find(tx, clock.now)

@@ -4,7 +4,7 @@ import { type DeadLetters, deadLetters } from '../../transport/dead-letters.ts'
 import type { Gauge, QueueSpec } from '../../transport/transport.ts'
 import type { Entry } from './entry.ts'
 import { type Heap, heap } from './heap.ts'
-import { keyLines } from './key-lines.ts'
+import { type KeyLines, keyLines } from './key-lines.ts'
 import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
 import { memoryTraits } from './traits.ts'
 
@@ -33,6 +33,11 @@ export interface MemoryQueue {
   release(entry: Entry, release: ReleaseEntry, now: number): void
   /** It has ended; the next one of its ordering key stands in line then. */
   remove(entry: Entry, now: number): void
+  /** It has died: as `remove`, but where deaths halt their key nothing of it goes on. */
+  bury(entry: Entry, now: number): void
+  /** Lets a key go on, if this message halted it. */
+  skip(key: string, messageId: string, now: number): void
+  readonly halted: Pick<KeyLines, 'halted' | 'haltedKeys'>
   /** Moves what fell due: scheduled messages become ready, vanished holders lose theirs. */
   sweep(now: number): void
   /** When `sweep` has something to do next. */
@@ -58,18 +63,23 @@ interface Lines {
 export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQueue {
   const lines = newLines()
   const entries = new Map<string, Entry>()
-  const waiting = new Set<() => void>()
-  const keys = keyLines()
+  const ordered = keyLines()
 
   const place = (entry: Entry, readyAt: number, now: number): void => {
     entry.readyAt = readyAt
     entries.set(entry.envelope.id, entry)
-    if (keys.enter(entry)) stand(entry, now)
+    if (ordered.enter(entry)) stand(entry, now)
     else entry.state = 'behind'
   }
-  const stand = (entry: Entry, now: number): void => {
+  const stand = (entry: Entry | undefined, now: number): void => {
+    if (entry === undefined) return
     entry.state = entry.readyAt <= now ? 'ready' : 'scheduled'
     lineOf(lines, entry).push(entry)
+  }
+  const end = (entry: Entry): void => {
+    leave(entry)
+    entry.state = 'gone'
+    entries.delete(entry.envelope.id)
   }
   const leave = (entry: Entry): void => {
     if (entry.state !== 'behind') lineOf(lines, entry).remove(entry)
@@ -93,7 +103,7 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
     entries,
     keys: rememberedKeys(),
     dead: deadLetters(),
-    waiting,
+    waiting: new Set(),
     place,
     sweep,
     release,
@@ -117,22 +127,28 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
       lease(entry, leaseMs, now)
     },
     remove(entry, now) {
-      leave(entry)
-      entry.state = 'gone'
-      entries.delete(entry.envelope.id)
-      const next = keys.leave(entry)
-      if (next !== undefined) stand(next, now)
+      end(entry)
+      stand(ordered.leave(entry), now)
     },
+    bury(entry, now) {
+      if (queue.spec.onDead !== 'halt-key') return queue.remove(entry, now)
+      end(entry)
+      ordered.halt(entry, now)
+    },
+    skip: (key, messageId, now) => stand(ordered.skip(key, messageId), now),
+    halted: ordered,
     nextDueAt: () => earliest(lines.scheduled.peek()?.readyAt, lines.leased.peek()?.leaseEndsAt),
     gauge(now) {
       sweep(now)
-      return gaugeOf(lines, queue, keys.size, now)
+      return gaugeOf(lines, queue, ordered.size, now)
     },
-    wake() {
-      for (const wake of [...waiting]) wake()
-    },
+    wake: () => wakeAll(queue.waiting),
   }
   return queue
+}
+
+function wakeAll(waiting: ReadonlySet<() => void>): void {
+  for (const wake of [...waiting]) wake()
 }
 
 function newLines(): Lines {

@@ -50,7 +50,9 @@ export function shelf(store: Store, clock: Clock, open: () => void): Shelf {
       })
     },
     async discard(name, ids, note) {
-      return take(name, ids, { ...note, act: 'discard' }, () => {})
+      return take(name, ids, { ...note, act: 'discard' }, (queue, { envelope }, now) => {
+        if (envelope.orderingKey !== undefined) queue.skip(envelope.orderingKey, envelope.id, now)
+      })
     },
     async audit(name, limit) {
       open()

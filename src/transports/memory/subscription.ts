@@ -88,14 +88,15 @@ function settleOne(settlement: Settlement, now: number): Settled {
     queue.release(entry, { ...attempts, readyAt: now + delayMs }, now)
     return settled
   }
-  queue.remove(entry, now)
   if (settlement.as === 'dead') bury(held, settlement, now)
+  else queue.remove(entry, now)
   return settled
 }
 
 function bury(held: Held, settlement: Dead, now: number): void {
   const { entry, queue } = held
   const { errorClass, reason } = settlement
+  queue.bury(entry, now)
   queue.dead.add({
     envelope: entry.envelope,
     queue: queue.spec.name,

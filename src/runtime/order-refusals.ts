@@ -1,0 +1,47 @@
+import { OptionsError } from '../model/errors.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { AnyQueue } from './queue.ts'
+
+/**
+ * What queues with an ordering key ask of a transport that cannot keep it, all of it at once: an order that is only hoped for
+ * holds until there is load.
+ * @throws MILLRACE_INVALID_OPTIONS
+ */
+export function refuseUnordered(transport: Transport, queues: readonly AnyQueue[]): void {
+  const found = queues.flatMap((queue) =>
+    queue.order === undefined
+      ? []
+      : refusals(transport, queue.order).map((text) => `queue "${queue.name}": ${text}`),
+  )
+  if (found.length > 0) throw new OptionsError('createMillrace', found)
+}
+
+function refusals(
+  { name, traits, haltedKeys }: Transport,
+  { onDead, delayed }: NonNullable<AnyQueue['order']>,
+): readonly string[] {
+  if (traits.order === 'none') {
+    return [`orderingKey: ${name} keeps no order by key; ${instead(name)}`]
+  }
+  const found: string[] = []
+  if (onDead === 'halt-key' && haltedKeys === undefined) {
+    found.push(
+      `onDead: ${name} cannot hold back a key whose message died; use onDead: 'continue', or ${OURS}`,
+    )
+  }
+  if (delayed === 'wait' && traits.delay === 'none') {
+    found.push(
+      `delayed: ${name} cannot let a key wait for a delayed message; leave it out, or ${OURS}`,
+    )
+  }
+  return found
+}
+
+const OURS = 'SQLite or memory as the transport'
+
+/** The nearest thing that does. */
+function instead(name: string): string {
+  if (name.startsWith('sqs')) return "use sqs({ kind: 'fifo' })"
+  if (name.startsWith('kafka')) return "use kafka({ retry: 'hold' })"
+  return `use ${OURS}, sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
+}
