@@ -1,13 +1,15 @@
 import type { Row } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
 import type { Browse, Gauge, StoredMessage } from '../../transport/transport.ts'
+import { advance, advanceLeaderless } from './keys.ts'
 import { envelopeOf, historyOf } from './row.ts'
 import { ADD_TO_TOTAL, CANCEL, GAUGE, GET_MESSAGE, PURGE, SET_PAUSED } from './statements.ts'
 import { needQueue, type Store } from './store.ts'
 
 /** Rows removed in one transaction; others get the lock in between. */
 const PURGE_STEP = 5_000
-const PURGED_STATES: readonly number[] = [0, 1, 3]
+/** Those behind others of their key first, so that few of them move up only to be removed. */
+const PURGED_STATES: readonly number[] = [4, 0, 1, 3]
 
 export function browse(store: Store): Browse {
   const { handle, clock } = store
@@ -26,9 +28,12 @@ export function browse(store: Store): Browse {
     cancel: (name, id) =>
       store.write(() => {
         const queue = needQueue(handle, name)
-        const removed = Number(prepared(handle, CANCEL).run(queue.id, id).changes)
-        if (removed > 0) prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
-        return removed > 0
+        const removed = prepared(handle, CANCEL).all(queue.id, id)[0]
+        if (removed === undefined) return false
+        prepared(handle, ADD_TO_TOTAL).run(-1, queue.id)
+        const { ordering_key: key } = asRow(removed)
+        if (typeof key === 'string') advance(handle, { queueId: queue.id, key }, clock.now())
+        return true
       }),
     async setPaused(name, paused) {
       const queueId = await store.write(() => {
@@ -52,10 +57,13 @@ async function purge(store: Store, name: string): Promise<number> {
   return removed
 }
 
-function purgeStep({ handle }: Store, name: string, state: number): number {
+function purgeStep({ handle, clock }: Store, name: string, state: number): number {
   const queue = needQueue(handle, name)
   const removed = Number(prepared(handle, PURGE).run(queue.id, state, PURGE_STEP).changes)
-  if (removed > 0) prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
+  if (removed === 0) return 0
+  prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
+  // What was sent behind a head since then must not wait for it for ever.
+  advanceLeaderless(handle, queue.id, clock.now())
   return removed
 }
 

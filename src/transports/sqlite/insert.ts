@@ -1,6 +1,7 @@
 import type { Envelope } from '../../model/envelope.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
+import { isTaken } from './keys.ts'
 import { headersText } from './row.ts'
 import {
   INSERT_ALIKE,
@@ -20,12 +21,18 @@ export interface Inserting {
 
 /** False when the id is stored already. */
 export function insertOne(inserting: Inserting, envelope: Envelope): boolean {
+  const { handle, queue } = inserting
   const values: unknown[] = []
   pushRow(values, inserting, envelope)
-  return Number(prepared(inserting.handle, INSERT_MESSAGE).run(...values).changes) > 0
+  const { orderingKey: key } = envelope
+  if (key !== undefined && isTaken(handle, { queueId: queue.id, key })) values[STATE_AT] = BEHIND
+  return Number(prepared(handle, INSERT_MESSAGE).run(...values).changes) > 0
 }
 
-/** `INSERT_ROWS` of them from this one on: all, or none when one of the ids is stored already. */
+const STATE_AT = 2
+const BEHIND = 4
+
+/** `INSERT_ROWS` of them from this one on, none with an ordering key: all, or none when one of the ids is stored already. */
 export function insertTen(
   inserting: Inserting,
   envelopes: readonly Envelope[],
@@ -48,9 +55,8 @@ export function insertAlike(
   const first = envelopes[from] as Envelope
   const readyAt = readyAtOf(first, now)
   const state = readyAt > now ? SCHEDULED : READY
-  const { priority, orderingKey = null } = first
   const headers = headersText(first.headers)
-  const values: unknown[] = [queue.id, state, priority, readyAt, now, orderingKey, headers]
+  const values: unknown[] = [queue.id, state, first.priority, readyAt, now, headers]
   for (let i = from; i < from + rows; i += 1) {
     const envelope = envelopes[i] as Envelope
     values.push(envelope.id, envelope.body)
@@ -58,14 +64,13 @@ export function insertAlike(
   return allOrNone(handle, rows === INSERT_ROWS ? INSERT_ALIKE : INSERT_MANY_ALIKE, values, rows)
 }
 
-/** Whether they differ in id and body only: those of one `sendBatch` do, and single ones without options. */
+/** Whether they differ in id and body only, as far as simple ones can: those of one `sendBatch` do, and single ones without options. */
 export function areAlike(a: Envelope, b: Envelope): boolean {
   return (
     a.headers === b.headers &&
     a.priority === b.priority &&
     a.delayMs === b.delayMs &&
     a.readyAt === b.readyAt &&
-    a.orderingKey === b.orderingKey &&
     a.idempotencyKey === undefined &&
     b.idempotencyKey === undefined
   )

@@ -1,7 +1,8 @@
 import type { SqliteSchema } from '../../sql/sqlite-migrate.ts'
 
 /**
- * State: 0 ready, 1 scheduled, 2 in flight, 3 quarantined (ready, but alone). One partial index for each, so that a
+ * State: 0 ready, 1 scheduled, 2 in flight, 3 quarantined (ready, but alone), 4 behind (from version 2 on: an earlier message
+ * of its ordering key has not ended). One partial index for each, so that a
  * claim costs the same however long the backlog is. The body comes last: SQLite reads a row from the left.
  */
 const FIRST_TABLES = `
@@ -88,5 +89,30 @@ CREATE TABLE millrace_audit (
 CREATE INDEX millrace_audit_newest ON millrace_audit (queue_id, seq);
 `
 
+/**
+ * Order by key: of each key one message is not behind, its head. Messages of one key that waited before are lined up here;
+ * those in flight at that moment stay, and the key goes on when the last of them has ended.
+ */
+const ORDERED_KEYS = `
+CREATE INDEX millrace_message_ordering_key ON millrace_message (queue_id, ordering_key, state, seq)
+  WHERE ordering_key IS NOT NULL;
+CREATE TABLE millrace_halted_key (
+  queue_id INTEGER NOT NULL,
+  ordering_key TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  halted_at INTEGER NOT NULL,
+  PRIMARY KEY (queue_id, ordering_key)
+) WITHOUT ROWID;
+ALTER TABLE millrace_queue ADD COLUMN on_dead TEXT NOT NULL DEFAULT 'continue';
+UPDATE millrace_message AS later SET state = 4
+WHERE ordering_key IS NOT NULL AND state <> 2 AND EXISTS (
+  SELECT 1 FROM millrace_message AS earlier
+  WHERE earlier.queue_id = later.queue_id AND earlier.ordering_key = later.ordering_key
+    AND (earlier.seq < later.seq OR earlier.state = 2));
+`
+
 /** Forward only: append, never edit what was released. */
-export const queueSchema: SqliteSchema = { component: 'queue', migrations: [FIRST_TABLES] }
+export const queueSchema: SqliteSchema = {
+  component: 'queue',
+  migrations: [FIRST_TABLES, ORDERED_KEYS],
+}

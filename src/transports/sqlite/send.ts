@@ -113,7 +113,10 @@ function areSimple(placing: Placing, batch: readonly Envelope[], from: number): 
 /** Nothing but its id can be in its way. */
 function isSimple({ hasDead }: Placing, envelope: Envelope): boolean {
   return (
-    !hasDead && envelope.remember === undefined && refusalOf(envelope, sqliteBounds) === undefined
+    !hasDead &&
+    envelope.remember === undefined &&
+    envelope.orderingKey === undefined &&
+    refusalOf(envelope, sqliteBounds) === undefined
   )
 }
 

@@ -13,6 +13,7 @@ import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory, untouched } from '../../transport/settling.ts'
 import { type Held, heldOf } from './held.ts'
+import { advance, halt } from './keys.ts'
 import { recordsText } from './row.ts'
 import { ACK, ADD_TO_TOTAL, BURY, RELEASE, RENEW } from './statements.ts'
 
@@ -29,11 +30,21 @@ export function settleBatch(
     if (settlement.as === 'released') return release(handle, held, settlement, now)
     if (settlement.as === 'dead' && !bury(handle, held, settlement, now)) return lost
     if (!changed(handle, ACK, ...claimOf(held, now))) return lost
+    keyGoesOn(handle, held, settlement, now)
     gone.set(held.queueId, (gone.get(held.queueId) ?? 0) + 1)
     return settled
   })
   for (const [queueId, count] of gone) prepared(handle, ADD_TO_TOTAL).run(-count, queueId)
   return outcomes
+}
+
+/** The message has ended: the next one of its key stands in line, unless its death halts the key. */
+function keyGoesOn(handle: SqliteHandle, held: Held, { as }: Settlement, now: number): void {
+  const { orderingKey: key, id } = held.delivery.envelope
+  if (key === undefined) return
+  const queueKey = { queueId: held.queueId, key }
+  if (as === 'dead') halt(handle, queueKey, id, now)
+  advance(handle, queueKey, now)
 }
 
 export function renewBatch(

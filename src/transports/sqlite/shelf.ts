@@ -9,6 +9,7 @@ import type {
   ShelfListOptions,
   ShelfPage,
 } from '../../transport/transport.ts'
+import { advance, isTaken, type QueueKey, unhalt } from './keys.ts'
 import { deadLetterOf } from './row.ts'
 import {
   ADD_AUDIT,
@@ -16,6 +17,7 @@ import {
   COUNT_DEAD,
   COUNT_DEAD_OF_CLASS,
   GET_DEAD,
+  KEY_OF_DEAD,
   LIST_AUDIT,
   LIST_DEAD,
   LIST_DEAD_OF_CLASS,
@@ -44,9 +46,12 @@ export function shelf(store: Store): Shelf {
     discard: (name, ids, note) =>
       store.write(() => {
         const queue = needQueue(handle, name)
-        return ids.filter((id) =>
-          remove(handle, queue.id, id, { ...note, act: 'discard' }, clock.now()),
-        )
+        const now = clock.now()
+        return ids.filter((id) => {
+          const queueKey = keyOfDead(handle, queue.id, id)
+          if (queueKey && unhalt(handle, queueKey, id)) advance(handle, queueKey, now)
+          return remove(handle, queue.id, id, { ...note, act: 'discard' }, now)
+        })
       }),
     audit: (name, limit) =>
       store.read(() =>
@@ -66,11 +71,25 @@ function redrive(
 ): readonly string[] {
   const queue = needQueue(handle, name)
   const moved = ids.filter((id) => {
-    if (Number(prepared(handle, REVIVE).run(now, queue.id, id).changes) === 0) return false
+    const state = stateOfRevived(handle, queue.id, id)
+    if (Number(prepared(handle, REVIVE).run(state, now, queue.id, id).changes) === 0) return false
     return remove(handle, queue.id, id, { ...note, act: 'redrive' }, now)
   })
   if (moved.length > 0) prepared(handle, ADD_TO_TOTAL).run(moved.length, queue.id)
   return moved
+}
+
+function keyOfDead(handle: SqliteHandle, queueId: number, id: string): QueueKey | undefined {
+  const found = prepared(handle, KEY_OF_DEAD).get(queueId, id)
+  const key = found && asRow(found).ordering_key
+  return typeof key === 'string' ? { queueId, key } : undefined
+}
+
+/** Whoever had halted its key goes to its front, others of a key that is taken go behind. */
+function stateOfRevived(handle: SqliteHandle, queueId: number, id: string): number {
+  const queueKey = keyOfDead(handle, queueId, id)
+  if (queueKey === undefined || unhalt(handle, queueKey, id)) return 0
+  return isTaken(handle, queueKey) ? 4 : 0
 }
 
 type Act = AuditNote & Pick<AuditEntry, 'act'>
@@ -108,7 +127,7 @@ function auditEntry(value: unknown, queue: string): AuditEntry {
   const row = asRow(value)
   return {
     at: asNumber(row.at),
-    act: row.act === 'discard' ? 'discard' : 'redrive',
+    act: row.act === 'discard' || row.act === 'skip' ? row.act : 'redrive',
     queue,
     messageId: String(row.message_id),
     actor: String(row.actor),

@@ -34,7 +34,7 @@ export function sqliteSubscription(parts: SubscriptionParts): Subscription {
     async settle(batch) {
       const outcomes = await store.write(() => settleBatch(store.handle, batch, store.clock.now()))
       note(batch, outcomes)
-      if (batch.some((settlement) => settlement.as === 'released')) store.bell.ring(parts.queueId)
+      if (batch.some(bringsBack)) store.bell.ring(parts.queueId)
       return outcomes
     },
     async renew(batch, leaseMs) {
@@ -56,6 +56,11 @@ export function sqliteSubscription(parts: SubscriptionParts): Subscription {
       await letGo(parts, hand)
     },
   }
+}
+
+/** Itself, or the next one of its key. */
+function bringsBack({ as, delivery }: Settlement): boolean {
+  return as === 'released' || delivery.envelope.orderingKey !== undefined
 }
 
 interface Renewed {

@@ -13,7 +13,7 @@ export function sqliteTraits(durability: Traits['durability']): Traits {
   return {
     ...keepsAll,
     ...sqliteBounds,
-    order: 'none',
+    order: 'perKey',
     capacity: 'exact',
     clock: 'caller',
     durability,

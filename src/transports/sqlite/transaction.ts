@@ -30,14 +30,16 @@ function transactionOn(store: Store, handle: SqliteHandle): Transaction {
       if (sent.stored > 0) wakeAfterCommit(store)
       return sent.outcomes
     },
-    ack: (_queue, batch) =>
-      withinSavepoint(handle, (): readonly Settled[] =>
+    ack(_queue, batch) {
+      if (batch.some(({ envelope }) => envelope.orderingKey !== undefined)) wakeAfterCommit(store)
+      return withinSavepoint(handle, (): readonly Settled[] =>
         settleBatch(
           handle,
           batch.map((delivery) => ({ as: 'acked', delivery })),
           store.clock.now(),
         ),
-      ),
+      )
+    },
   }
 }
 

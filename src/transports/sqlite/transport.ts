@@ -15,6 +15,7 @@ import type {
   Transport,
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
+import { haltedKeys } from './halted-keys.ts'
 import { pruneKeys, storeBatch } from './send.ts'
 import { shelf } from './shelf.ts'
 import { ENSURE_QUEUE } from './statements.ts'
@@ -38,6 +39,7 @@ export function sqliteTransport(store: Store, traits: Traits, databaseId: string
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
     browse: browse(store),
     shelf: shelf(store),
+    haltedKeys: haltedKeys(store),
     transaction(tx) {
       if (store.closing.aborted) throw closedError('the transport')
       return transactionOf(store, tx)
@@ -91,8 +93,8 @@ async function ensure(
   if (queues.length === 0) return
   await store.write(
     () => {
-      for (const { name, owner, maxDepth } of queues) {
-        prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null)
+      for (const { name, owner, maxDepth, onDead = 'continue' } of queues) {
+        prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null, onDead)
       }
     },
     { signal },
