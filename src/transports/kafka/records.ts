@@ -1,7 +1,7 @@
 import type { Delivery } from '../../model/delivery.ts'
 import { freshHistory } from '../../model/history.ts'
 import { isId } from '../../model/ids.ts'
-import { fromWire } from '../../transport/wire.ts'
+import { fromWire, setHeader } from '../../transport/wire.ts'
 import type { AbortedTransaction } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
 import type { KafkaRecord, RecordsBatch } from './record-shapes.ts'
@@ -105,7 +105,7 @@ const EMPTY = new Uint8Array(0)
 function headersOf({ headers }: KafkaRecord): Record<string, string> {
   const all: Record<string, string> = {}
   for (const [name, value] of headers) {
-    if (name !== null) all[name.toString()] = value?.toString() ?? ''
+    if (name !== null) setHeader(all, name.toString(), value?.toString() ?? '')
   }
   return all
 }

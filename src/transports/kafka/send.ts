@@ -6,9 +6,10 @@ import { refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { SendOptions } from '../../transport/transport.ts'
-import { hiddenHeader, toWire } from '../../transport/wire.ts'
+import { hiddenHeader } from '../../transport/wire.ts'
 import { type Cluster, topicOf, withinLimit } from './client.ts'
 import { kafkaFault } from './fault.ts'
+import { headerBytes } from './header-bytes.ts'
 import { placeOf } from './options.ts'
 import { PREFIX } from './records.ts'
 
@@ -33,10 +34,11 @@ export async function send(
   const { options, sending } = cluster
   const { topic } = placeOf(options, queue)
   await withinLimit(cluster, 'asking for a topic', topicOf(sending, queue, topic), signal)
+  const now = BigInt(cluster.clock.now())
   const outcomes = batch.map((envelope) => refusal(envelope, traits, atomic))
   const open = batch.flatMap((envelope, at) => {
     if (outcomes[at] !== undefined) return []
-    const record = recordOf(cluster, queue, topic, envelope)
+    const record = recordOf(now, queue, topic, envelope)
     const bytes = sizeOf(record)
     if (bytes <= options.maxMessageBytes - BATCH_FRAME) return [{ at, record, bytes }]
     outcomes[at] = refused('tooLarge')
@@ -64,22 +66,23 @@ function refusal(envelope: Envelope, traits: Traits, atomic: boolean): Sent | un
   return refusalOf(envelope, traits)
 }
 
-function recordOf({ clock }: Cluster, queue: string, topic: string, envelope: Envelope): Record {
+function recordOf(now: bigint, queue: string, topic: string, envelope: Envelope): Record {
   const { body, orderingKey } = envelope
-  const headers = Object.entries(toWire(queue, envelope, PREFIX))
   return {
     topic,
     value: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
-    headers: new Map(headers.map(([name, value]) => [Buffer.from(name), Buffer.from(value)])),
-    timestamp: BigInt(clock.now()),
+    headers: headerBytes(queue, envelope),
+    timestamp: now,
     ...(orderingKey === undefined ? {} : { key: Buffer.from(orderingKey) }),
   }
 }
 
 function sizeOf({ key, value, headers }: Record): number {
-  const lengths = headers instanceof Map ? [...headers].flat() : []
-  const inHeaders = lengths.reduce((sum, one) => sum + one.length + HEADER_FRAME / 2, 0)
-  return RECORD_FRAME + (key?.length ?? 0) + (value?.length ?? 0) + inHeaders
+  let bytes = RECORD_FRAME + (key?.length ?? 0) + (value?.length ?? 0)
+  if (headers instanceof Map) {
+    for (const [name, text] of headers) bytes += name.length + text.length + HEADER_FRAME
+  }
+  return bytes
 }
 
 interface Open {
