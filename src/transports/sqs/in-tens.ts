@@ -1,8 +1,11 @@
 import type { Failures } from './api.ts'
 import { BATCH_MAX } from './traits.ts'
 
-/** Requests of one batch that are under way at once. */
-const AT_ONCE = 16
+/**
+ * Requests of one batch that are under way at once. Below the 50 sockets that a client has by default, so that polls have some
+ * left; the fewer, the more each costs (200 µs of CPU a message with 16, 165 with 32, 140 with 64, the SDK alone 114 with 100).
+ */
+const AT_ONCE = 32
 
 /** What became of each part: the entries that failed, or the error of the whole request. */
 export type PartOutcome = { readonly failures: Failures } | { readonly error: unknown }
