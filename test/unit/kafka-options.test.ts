@@ -57,3 +57,27 @@ test('Wrong options are named all at once, and no address is shown.', () => {
     },
   )
 })
+
+test('A wrong connection is named, and none of its secrets is shown.', () => {
+  const refused = (connection: unknown, ...parts: readonly string[]): void => {
+    assert.throws(
+      () => Reflect.apply(kafka, undefined, [{ brokers: 'host:9092', connection }]),
+      (error: Error) => {
+        for (const part of parts)
+          assert.ok(error.message.includes(part), `${part} in ${error.message}`)
+        return !error.message.includes('geheim')
+      },
+    )
+  }
+  const account = { username: 'geheim', password: 'geheim' }
+  refused('geheim:geheim', 'connection: expected an object')
+  refused(
+    { ssl: {}, tls: 3, connectTimeoutMs: 1 },
+    '"connection.ssl"',
+    'connection.tls',
+    'connectTimeoutMs',
+  )
+  refused({ sasl: { mechanism: 'SCRAM', ...account } }, 'connection.sasl.mechanism')
+  refused({ sasl: { mechanism: 'PLAIN', username: 'geheim' } }, 'connection.sasl.password')
+  refused({ sasl: { mechanism: 'OAUTHBEARER', ...account } }, 'connection.sasl.token', 'username')
+})

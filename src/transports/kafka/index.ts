@@ -1,5 +1,6 @@
 import '../../model/node-version.ts'
 
+export type { KafkaConnection, KafkaSasl, Secret } from './connection.ts'
 export { kafka } from './kafka.ts'
 export type {
   KafkaAddress,

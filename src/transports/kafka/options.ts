@@ -1,6 +1,7 @@
 import { isObject, read } from '../../model/probe.ts'
 import { type Problems, problems, show } from '../../model/problems.ts'
 import type { Client } from './client.ts'
+import { checkConnection, type KafkaConnection } from './connection.ts'
 
 export type KafkaOptions = KafkaSettings & KafkaAddress
 
@@ -8,8 +9,8 @@ export type KafkaAddress =
   | {
       /** `host:port`, one or several to begin with. Needs the package `@platformatic/kafka`. */
       readonly brokers: string | readonly string[]
-      /** Handed to each client of the package: `tls`, `sasl` (PLAIN, SCRAM, OAUTHBEARER), `connectTimeout`, … */
-      readonly connection?: object
+      /** TLS, and who we are. */
+      readonly connection?: KafkaConnection
       readonly connect?: never
     }
   | {
@@ -175,9 +176,7 @@ function checkAddress(found: Problems, { brokers, connection, connect }: KafkaOp
     found.add('expected either brokers (host:port) or connect (a function that makes a client)')
   }
   found.optionalFunction('connect', connect)
-  if (connection !== undefined && !isObject(connection)) {
-    found.add(`connection: expected an object of options, got ${show(connection)}`)
-  }
+  checkConnection(found, connection)
   if (brokers === undefined) return
   const list: readonly unknown[] = Array.isArray(brokers) ? brokers : [brokers]
   if (list.length === 0) found.add('brokers: expected at least one address, got an empty list')
