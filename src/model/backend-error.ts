@@ -2,6 +2,10 @@ import { isMillraceError, MillraceError } from './errors.ts'
 import type { Fault } from './fault.ts'
 import { redact } from './redact.ts'
 
+/** What helps when somebody deleted a queue while the app runs. */
+export const MAKE_AGAIN =
+  'make it again (an app that starts makes what is missing), or correct its name'
+
 export interface BackendCall {
   /** `queue "orders"`, `the inbox`: begins the message. */
   readonly where: string
@@ -35,6 +39,13 @@ export function backendError(fault: Fault, call: BackendCall): unknown {
     return new MillraceError(
       'MILLRACE_DENIED',
       `${call.where}: the backend refused${because}; check the account's rights`,
+      details,
+    )
+  }
+  if (fault.code === 'notFound') {
+    return new MillraceError(
+      'MILLRACE_BACKEND_FAULT',
+      `${call.where}: it is not there any more, the backend knows none of its name${because}; ${MAKE_AGAIN}`,
       details,
     )
   }

@@ -1,3 +1,4 @@
+import { MAKE_AGAIN } from '../model/backend-error.ts'
 import { hasCode, MillraceError, PayloadTooLargeError, QueueFullError } from '../model/errors.ts'
 import type { Fault } from '../model/fault.ts'
 import type { AnyQueue } from './queue.ts'
@@ -46,6 +47,12 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
       return new MillraceError(
         'MILLRACE_DENIED',
         `queue "${fields.queue}": the backend refused the message${because(cause)}; nothing was stored, check the account's rights`,
+        { cause, fields },
+      )
+    case 'notFound':
+      return new MillraceError(
+        'MILLRACE_BACKEND_FAULT',
+        `queue "${fields.queue}" is not there any more: the backend knows none of its name${because(cause)}; nothing was stored; ${MAKE_AGAIN}`,
         { cause, fields },
       )
     default:

@@ -1,3 +1,4 @@
+import { MAKE_AGAIN } from '../model/backend-error.ts'
 import type { Clock } from '../model/clock.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { Health } from './app.ts'
@@ -46,8 +47,13 @@ async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined
   const { browse } = transport
   if (browse === undefined || sources.queue === undefined) return undefined
   let why: string | undefined
-  const asked = browse.gauge(sources.queue.name).catch((error: unknown) => {
-    why = `transport ${transport.name} does not answer (${messageOfError(error)})`
+  const { name } = sources.queue
+  const asked = browse.gauge(name).catch((error: unknown) => {
+    const said = messageOfError(error)
+    why =
+      transport.diagnose(error).code === 'notFound'
+        ? `queue "${name}" is not there any more at ${transport.name} (${said}); ${MAKE_AGAIN}`
+        : `transport ${transport.name} does not answer (${said})`
   })
   const inTime = await bounded(sources.clock, PROBE_MS, asked)
   return inTime ? why : `transport ${transport.name} did not answer within ${PROBE_MS} ms`

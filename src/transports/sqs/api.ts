@@ -12,6 +12,7 @@ import type {
 } from '@aws-sdk/client-sqs'
 import type { Clock } from '../../model/clock.ts'
 import { MillraceError } from '../../model/errors.ts'
+import { sqsRefusal } from './refusal.ts'
 
 export type Sdk = typeof import('@aws-sdk/client-sqs')
 
@@ -45,8 +46,17 @@ export interface ApiParts {
 
 type Run<T> = (abortSignal: AbortSignal) => Promise<T>
 
+interface Calling {
+  readonly action: string
+  readonly queue: string | undefined
+  /** Default: the usual limit of a call. */
+  readonly ms?: number | undefined
+  readonly ends?: AbortSignal | undefined
+}
+
 export function sqsApi({ sdk, client, clock, timeoutMs, ended }: ApiParts): SqsApi {
-  const within = async <T>(ms: number, run: Run<T>, ends?: AbortSignal): Promise<T> => {
+  const within = async <T>(call: Calling, run: Run<T>): Promise<T> => {
+    const { ms = timeoutMs, ends } = call
     const signals = ends === undefined ? [ended] : [ended, ends]
     for (const signal of signals) signal.throwIfAborted()
     const limit = new AbortController()
@@ -54,55 +64,48 @@ export function sqsApi({ sdk, client, clock, timeoutMs, ended }: ApiParts): SqsA
     try {
       return await run(AbortSignal.any([limit.signal, ...signals]))
     } catch (error) {
-      throw limit.signal.aborted ? timedOut(ms, error) : error
+      throw limit.signal.aborted ? timedOut(ms, error) : (sqsRefusal(error, call) ?? error)
     } finally {
       cancel()
     }
   }
   return {
     queueUrl: (input, ends) =>
-      within(
-        timeoutMs,
-        async (abortSignal) =>
-          needed((await client.send(new sdk.GetQueueUrlCommand(input), { abortSignal })).QueueUrl),
-        ends,
+      within({ action: 'GetQueueUrl', queue: input.QueueName, ends }, async (abortSignal) =>
+        needed((await client.send(new sdk.GetQueueUrlCommand(input), { abortSignal })).QueueUrl),
       ),
     createQueue: (input, ends) =>
-      within(
-        timeoutMs,
-        async (abortSignal) =>
-          needed((await client.send(new sdk.CreateQueueCommand(input), { abortSignal })).QueueUrl),
-        ends,
+      within({ action: 'CreateQueue', queue: input.QueueName, ends }, async (abortSignal) =>
+        needed((await client.send(new sdk.CreateQueueCommand(input), { abortSignal })).QueueUrl),
       ),
     attributes: (input, ends) =>
-      within(
-        timeoutMs,
-        async (abortSignal) =>
-          (await client.send(new sdk.GetQueueAttributesCommand(input), { abortSignal }))
-            .Attributes ?? {},
-        ends,
-      ),
-    receive: (input) =>
-      within(timeoutMs + (input.WaitTimeSeconds ?? 0) * 1_000, async (abortSignal) => {
+      within({ action: 'GetQueueAttributes', queue: input.QueueUrl, ends }, async (abortSignal) => {
+        const command = new sdk.GetQueueAttributesCommand(input)
+        return (await client.send(command, { abortSignal })).Attributes ?? {}
+      }),
+    receive: (input) => {
+      const ms = timeoutMs + (input.WaitTimeSeconds ?? 0) * 1_000
+      const call = { action: 'ReceiveMessage', queue: input.QueueUrl, ms }
+      return within(call, async (abortSignal) => {
         const command = new sdk.ReceiveMessageCommand(input)
         return (await client.send(command, { abortSignal })).Messages ?? []
-      }),
+      })
+    },
     send: (input, ends) =>
-      within(
-        timeoutMs,
-        async (abortSignal) =>
-          failures(await client.send(new sdk.SendMessageBatchCommand(input), { abortSignal })),
-        ends,
+      within({ action: 'SendMessageBatch', queue: input.QueueUrl, ends }, async (abortSignal) =>
+        failures(await client.send(new sdk.SendMessageBatchCommand(input), { abortSignal })),
       ),
-    remove: (input, ms = timeoutMs) =>
-      within(ms, async (abortSignal) =>
+    remove: (input, ms) =>
+      within({ action: 'DeleteMessageBatch', queue: input.QueueUrl, ms }, async (abortSignal) =>
         failures(await client.send(new sdk.DeleteMessageBatchCommand(input), { abortSignal })),
       ),
-    hide: (input, ms = timeoutMs) =>
-      within(ms, async (abortSignal) => {
+    hide: (input, ms) => {
+      const call = { action: 'ChangeMessageVisibilityBatch', queue: input.QueueUrl, ms }
+      return within(call, async (abortSignal) => {
         const command = new sdk.ChangeMessageVisibilityBatchCommand(input)
         return failures(await client.send(command, { abortSignal }))
-      }),
+      })
+    },
   }
 }
 

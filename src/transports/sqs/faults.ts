@@ -3,6 +3,7 @@ import { hasCode } from '../../model/errors.ts'
 import type { Fault, FaultCode } from '../../model/fault.ts'
 import { read, readInteger, readString } from '../../model/probe.ts'
 import { ownFault } from '../../transport/own-errors.ts'
+import { isSqsRefusal } from './refusal.ts'
 
 /** Error codes of SQS and of all AWS services, without the prefixes that older protocols put before them. */
 const CODES: readonly (readonly [FaultCode, boolean, readonly string[]])[] = [
@@ -104,6 +105,10 @@ const CUT: ReadonlySet<string> = new Set([
 export function sqsFault(error: unknown): Fault {
   const own = ownFault(error)
   if (own !== undefined) return own
+  if (hasCode(error, 'MILLRACE_INVALID_OPTIONS')) {
+    return { code: 'invalid', retryable: false, outcome: 'notApplied', cause: error }
+  }
+  if (isSqsRefusal(error)) return { ...sqsFault(error.cause), cause: error, outcome: 'notApplied' }
   if (hasCode(error, 'MILLRACE_UNAVAILABLE')) return away(error, 'unknown')
   const name = codeName(readString(error, 'name') ?? '')
   const known = byCode.get(name) ?? byCode.get(codeName(readString(error, 'Code') ?? ''))
