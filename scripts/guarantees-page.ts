@@ -11,7 +11,9 @@ export function guaranteesPage(text: string): string {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
-  const results = inOrder(lines.filter((line) => 'outcome' in line))
+  const all = inOrder(lines.filter((line) => 'outcome' in line))
+  const results = all.filter((result) => !isOfStore(result))
+  const ofStores = all.filter(isOfStore)
   const introduced = lines.filter((line) => 'about' in line && !('outcome' in line)) as Introduced[]
   const servers = lines.flatMap((line) => ('servers' in line ? line.servers : []))
   const groups = groupsOf(results)
@@ -28,10 +30,19 @@ export function guaranteesPage(text: string): string {
       countsTable(own),
       ...deviations(own),
     ]),
+    ...(ofStores.length === 0
+      ? []
+      : ['### Stores', STORES, countsTable(ofStores), ...deviations(ofStores)]),
     '## Every promise',
     CELLS,
     ...promiseTables(results, groups),
+    ...promiseTables(ofStores, groupsOf(ofStores)),
   ].join('\n\n')}\n`
+}
+
+/** The kit of stores names its families so. */
+function isOfStore({ family }: Result): boolean {
+  return family.startsWith('store: ')
 }
 
 /** The line that depends on the machine. */
@@ -54,6 +65,9 @@ instead. The last two rows are about the servers of the run, as they were config
 
 const COUNTS = `Kept of asked. \`–\`: the backend does not make these promises. Columns with \`+\` or *with* are stackings of layers that start-up
 chooses; for all others the kit ran on the bare transport.`
+
+const STORES = `What a [store](guide/stores.md) brings to a backend that lacks it is as good as the store's own promises, from a kit of their own. What
+has no clock of its own goes by that of its caller.`
 
 const CELLS = `*Yes*: all backends of the group keep it. \`–\`: none of them makes it. Otherwise the backends that differ are named.`
 

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { type StoreHarness, storeConformance } from 'millrace/conformance'
 import { postgresStore } from 'millrace/store'
 import { type BackendName, backendUrl } from '../backends.ts'
+import { recordResult } from '../conformance-results.ts'
 import { type Kit, runKits } from '../kits.ts'
 import {
   dropSchema,
@@ -48,7 +49,7 @@ for (const [name, client] of subjects) {
   kits.push({
     name: harness.name,
     atOnce: 1,
-    register: (test) => storeConformance({ test, harness, depth }),
+    register: (test) => storeConformance({ test, harness, depth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

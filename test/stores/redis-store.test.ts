@@ -4,6 +4,7 @@ import { type StoreHarness, storeConformance } from 'millrace/conformance'
 import type { RedisAddress } from 'millrace/redis'
 import { redisStore } from 'millrace/store'
 import { backendUrl } from '../backends.ts'
+import { recordResult } from '../conformance-results.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { freshPrefix, smallestUser } from '../transports/redis-servers.ts'
 import { connectStore } from './store-harness.ts'
@@ -39,7 +40,7 @@ for (const name of ['redis 7', 'redis 6.2', 'valkey', 'redis cluster'] as const)
   kits.push({
     name: harness.name,
     atOnce: 1,
-    register: (test) => storeConformance({ test, harness, depth }),
+    register: (test) => storeConformance({ test, harness, depth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

@@ -7,6 +7,7 @@ import { after, test } from 'node:test'
 import Database from 'better-sqlite3'
 import { storeConformance } from 'millrace/conformance'
 import { sqliteStore } from 'millrace/store'
+import { recordResult } from '../conformance-results.ts'
 import { callerClockHarness } from './store-harness.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-store-'))
@@ -24,7 +25,8 @@ after(() => {
   memory.close()
   better.close()
 })
-for (const harness of subjects) await storeConformance({ test, harness, depth })
+for (const harness of subjects)
+  await storeConformance({ test, harness, depth, onResult: recordResult })
 
 test('what is wrong with the options of a SQLite store is said at once', () => {
   const text: { file: string } = JSON.parse('{"file":"","db":1,"nobody":1,"synchronous":"maybe"}')

@@ -26,7 +26,11 @@ function page(): string {
   const results: readonly Result[] = subjects.flatMap(([backend, , titles]) =>
     [...titles].map((title) => ({ backend, family: 'send', title, outcome: 'kept' }) as const),
   )
+  const ofStores: readonly Result[] = ['redis 7 store', 'memory store'].map((backend) => {
+    return { backend, family: 'store: keys', title: 'C', outcome: 'kept' } as const
+  })
   const lines = [
+    ...ofStores,
     { servers: ['redis 7: 7.0.15'] },
     ...results.slice(0, 1),
     ...subjects.map(([backend, about]) => ({ backend, about })),
@@ -72,8 +76,11 @@ test('Each group has its own table of counts, the simplest backend first.', () =
     'sqs standard (a) + layers on sqlite',
     'sqs standard (b)',
     'kafka',
+    'memory store',
+    'redis 7 store',
   ])
   assert.match(page(), /### SQS\n\n\| Promises \| sqs fifo/)
+  assert.match(page(), /### Stores\n\n[^|]*\n\n\| Promises \| memory store \| redis 7 store \|/)
 })
 
 test('Every promise has one cell for a group, and who differs is named.', () => {
@@ -82,6 +89,17 @@ test('Every promise has one cell for a group, and who differs is named.', () => 
     page(),
     /^\| B \| yes \| – \| (–: |yes; –: |–; yes: )sqs [^|]*\| – \|$/m,
     'two of four keep it',
+  )
+})
+
+test('What stores promise has tables of its own, and no part in those of backends.', () => {
+  const [, every = ''] = page().split('## Every promise')
+  const [backends = '', stores = ''] = every.split('### store: keys')
+  assert.doesNotMatch(backends, /\| C \|/)
+  assert.match(stores, /\| Promise \| Memory and databases \| Redis \|\n.*\n\| C \| yes \| yes \|/)
+  assert.doesNotMatch(
+    page().split('## Every promise')[0] ?? '',
+    /### Memory and databases\n\n[^#]*store/,
   )
 })
 
