@@ -10,10 +10,15 @@ export interface Wave {
 
 /** Compilers and package managers take longest, so they start first. */
 const FIRST = ['test/package/', 'test/docs/', 'test/types/', 'test/transports/']
-/** These start servers that are heavy (JVM, Erlang), up to three of a kind: one file of them at a time. */
-const HEAVY = ['test/faults/kafka-', 'test/faults/rabbitmq']
-/** These kill and stop processes and servers of their own, and mostly wait: one beside a heavy one. */
-const FAULTS = ['test/faults/']
+/**
+ * These kill and stop processes and servers of their own, and mostly wait for them: one file of each lane at a time. What starts
+ * three JVMs or three Erlangs never stands beside another of its kind.
+ */
+const LANES: readonly (readonly [name: string, prefixes: readonly string[]])[] = [
+  ['faults of Kafka and SQS', ['test/faults/kafka-', 'test/faults/sqs-']],
+  ['faults of RabbitMQ and the rig', ['test/faults/rabbitmq', 'test/faults/rig']],
+  ['other faults', ['test/faults/']],
+]
 /** These time what they run: neighbours would only make it slow. */
 const ALONE = ['test/bench/']
 /** Judges what the other files wrote down. */
@@ -36,7 +41,7 @@ export function stages(root: string, filters: readonly string[]): readonly (read
   }
   const last = take('last', LAST)
   const alone = take('alone', ALONE)
-  const faults = [take('heavy', HEAVY), take('faults', FAULTS)]
+  const faults = LANES.map(([name, prefixes]) => take(name, prefixes))
   const together = take('together', [''], 2)
   return [[together], faults, [alone], [last]]
     .map((stage) => stage.filter((wave) => wave.files.length > 0))

@@ -96,25 +96,17 @@ test('The last line is the verdict, and a missing backend is named with its reas
   assert.equal(verdict({ passed: 1, failed: 2, skipped: 0 }), '1 passed, 2 failed')
 })
 
-test('Every test file runs in exactly one wave, heavy servers one at a time, and filters choose files.', () => {
+test('Every test file runs in exactly one wave, heavy servers one of a kind at a time, and filters choose files.', () => {
   const all = stages(ROOT, [])
   const files = all.flat().flatMap((wave) => wave.files)
   assert.equal(new Set(files).size, files.length)
   assert.equal(files.length, globSync('test/**/*.test.ts', { cwd: ROOT }).length)
   const holds = (part: string) => (wave: Wave) => wave.files.some((file) => file.includes(part))
   const faults = all.find((stage) => stage.some(holds('/test/faults/'))) ?? []
-  assert.deepEqual(
-    faults.map(({ name, concurrency }) => [name, concurrency]),
-    [
-      ['heavy', 1],
-      ['faults', 1],
-    ],
-  )
-  const heavy = ['/faults/kafka-', '/faults/rabbitmq']
-  assert.deepEqual(
-    heavy.map((part) => faults.filter(holds(part)).map(({ name }) => name)),
-    [['heavy'], ['heavy']],
-  )
+  assert.ok(faults.length > 1 && faults.every(({ concurrency }) => concurrency === 1))
+  for (const heavy of ['/faults/kafka-', '/faults/rabbitmq']) {
+    assert.equal(faults.filter(holds(heavy)).length, 1, heavy)
+  }
   const chosen = stages(ROOT, [import.meta.filename]).flat()
   assert.deepEqual(
     chosen.map((wave) => wave.files),
