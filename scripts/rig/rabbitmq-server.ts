@@ -89,11 +89,25 @@ async function startNode(
   }
 }
 
+const JOIN_TRIES = 3
+
+/** On a busy machine a node that has just booted may start its app once more after it was stopped. */
+async function stopAndJoin(server: RabbitmqServer, node: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await server.ctl('stop_app')
+    try {
+      await server.ctl('join_cluster', node)
+      return
+    } catch (error) {
+      if (tries === JOIN_TRIES) throw error
+    }
+  }
+}
+
 async function joinCluster(server: RabbitmqServer, node: string): Promise<void> {
   try {
-    for (const step of [['stop_app'], ['join_cluster', node], ['start_app']]) {
-      await server.ctl(...step)
-    }
+    await stopAndJoin(server, node)
+    await server.ctl('start_app')
   } catch (error) {
     await server.stop()
     throw error

@@ -19,8 +19,8 @@ const LANES: readonly (readonly [name: string, prefixes: readonly string[]])[] =
   ['faults of RabbitMQ and the rig', ['test/faults/rabbitmq', 'test/faults/rig']],
   ['other faults', ['test/faults/']],
 ]
-/** These time what they run: neighbours would only make it slow. */
-const ALONE = ['test/bench/']
+/** These time what they run, and keep all processors busy: neighbours would only make it slow. */
+const ALONE = ['test/bench/', 'test/faults/crash-']
 /** Judges what the other files wrote down. */
 const LAST = ['test/docs/guarantees.test.ts']
 
