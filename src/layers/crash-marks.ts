@@ -44,7 +44,12 @@ export function crashMarks(inner: Transport, options: CrashMarksOptions): Transp
       const { leaseMs } = subscribeOptions
       const marks = suspectMarks({ book, clock, me })
       const isBusy = (): boolean => marks.size > 0
-      const waiting = waitingSuspects({ inner: subscription, clock, leaseMs, isBusy })
+      const giveBack = async (deliveries: readonly Delivery[]): Promise<void> => {
+        await marks.begin([], deliveries)
+        await subscription.settle(deliveries.map(untouched))
+      }
+      const { renew } = subscription
+      const waiting = waitingSuspects({ renew, giveBack, clock, leaseMs, isBusy })
       return markingSubscription({ ...options, inner: subscription, book, marks, waiting, leaseMs })
     },
   }
@@ -65,7 +70,7 @@ function markingSubscription(marking: Marking): Subscription {
 
   const below = async (options: ReceiveOptions): Promise<Woken> =>
     // Only one that is in hand can come back here.
-    marks.hasAlone
+    marks.size > 0
       ? wake.during(options, (signal) => inner.receive({ ...options, signal }))
       : { came: await inner.receive(options), isWoken: false }
 
@@ -169,8 +174,12 @@ async function settle(
   const outcomes = await nobodyRuns(marking, inPlace)
   for (const one of inPlace) {
     const mark = marks.of(one.delivery)
-    if (mark === undefined || outcomes.has(one) || !mark.delivery.alone || !isBare(one)) continue
-    marks.end(mark)
+    const isSaid = !outcomes.has(one)
+    if (mark === undefined || !isBare(one) || (isSaid && !mark.delivery.alone)) continue
+    if (isLost(outcomes.get(one))) continue
+    // What could not be said is run here again: nobody else may have it, and who gave it back may not try again.
+    if (isSaid) marks.end(mark)
+    else marks.lose(mark)
     waiting.add([mark.delivery])
     outcomes.set(one, settled)
     wake()
@@ -185,13 +194,17 @@ async function settle(
   for (const [i, one] of rest.entries()) outcomes.set(one, ended[i] ?? lost)
   for (const [one, mark] of marked) {
     const outcome = outcomes.get(one)
-    if (outcome?.ok === false && outcome.fault.code === 'lost') marks.lose(mark)
+    if (isLost(outcome)) marks.lose(mark)
     if (outcome?.ok !== true) continue
     marks.end(mark)
     if (!isInPlace(marking, one)) over.push(mark.key)
   }
   await book.forget(over)
   return batch.map((one) => outcomes.get(one) ?? lost)
+}
+
+function isLost(outcome: Settled | undefined): boolean {
+  return outcome?.ok === false && outcome.fault.code === 'lost'
 }
 
 /** The message itself comes back, and not a copy that stands for it. */
@@ -205,8 +218,8 @@ function isBare({ attempt, counted, delayMs }: Released): boolean {
 }
 
 /**
- * Says that nobody has these any more, before anybody can. Answers the outcomes of those that could not be said, which must not
- * go back then, and of those that are no longer ours.
+ * Says that nobody has these any more, before anybody can. Answers the outcomes of those of which it could not be said, and
+ * which must not go back then, and of those that are no longer ours.
  */
 async function nobodyRuns(
   { inner, book, store, leaseMs }: Marking,

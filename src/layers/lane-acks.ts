@@ -38,7 +38,8 @@ function suspectsMax({ note = '' }: Claim, maxInFlight: number): number {
   return Math.max(SUSPECTS_MIN, WAITING_MAX + 2 * maxInFlight)
 }
 
-export function laneAcks(commit: Subscription['settle'], maxInFlight: number): LaneAcks {
+/** @param maxInFlight asked for each lane that comes */
+export function laneAcks(commit: Subscription['settle'], maxInFlight: () => number): LaneAcks {
   const lanes = new WeakMap<Claim, Ledgered>()
   const laneOf = (claim: Claim): Ledgered => {
     const known = lanes.get(claim)
@@ -47,7 +48,7 @@ export function laneAcks(commit: Subscription['settle'], maxInFlight: number): L
       ledger: openLedger(claim.note),
       unconfirmed: new Set(),
       inHand: new Map(),
-      suspects: suspectsMax(claim, maxInFlight),
+      suspects: suspectsMax(claim, maxInFlight()),
     }
     lanes.set(claim, made)
     return made

@@ -33,7 +33,8 @@ const invalid: Settled = {
 }
 
 function eachSubscription(inner: Subscription, maxInFlight: number): Subscription {
-  const acks = laneAcks(inner.settle, maxInFlight)
+  let most = maxInFlight
+  const acks = laneAcks(inner.settle, () => most)
   const back = givenBack()
   const wake = wakeable()
   const inHand = (delivery: Delivery): Delivery | undefined =>
@@ -79,6 +80,10 @@ function eachSubscription(inner: Subscription, maxInFlight: number): Subscriptio
     ...inner,
     receive,
     settle,
+    resize: (next) => {
+      most = Math.max(most, next)
+      inner.resize(next)
+    },
     pauseLane: (lane, paused) => {
       back.pause(lane, paused)
       inner.pauseLane?.(lane, paused)

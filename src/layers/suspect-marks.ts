@@ -6,12 +6,10 @@ import { type CrashBook, type CrashEntry, crashKeyOf, NOBODY_ALONE } from './cra
 /** The marks of one consumer: what it has in hand that others must count as a crash when it vanishes. */
 export interface SuspectMarks {
   readonly size: number
-  /** Whether one that runs alone is in hand. */
-  readonly hasAlone: boolean
   /** What is known of these beyond what came with them; who was in the hands of somebody who vanished has one crash more. */
   judge(deliveries: readonly Delivery[]): Promise<ReadonlyMap<Delivery, Delivery>>
   /** Marks these as ours and those as nobody's, in one write. Of a write that failed nothing is left, as far as can be. */
-  begin(ours: readonly Delivery[], alone: readonly Delivery[]): Promise<void>
+  begin(ours: readonly Delivery[], nobodys: readonly Delivery[]): Promise<void>
   of(delivery: Delivery): Mark | undefined
   /** It was settled, or goes on without a mark. */
   end(mark: Mark): void
@@ -74,27 +72,25 @@ export function suspectMarks({ book, clock, me }: SuspectMarksOptions): SuspectM
     get size() {
       return marks.size
     },
-    get hasAlone() {
-      return [...marks.values()].some(({ delivery }) => delivery.alone)
-    },
     judge: async (deliveries) => {
       const known = await book.read(deliveries.map(crashKeyOf))
       return new Map(
         deliveries.map((one) => [one, judged(one, known.get(crashKeyOf(one)), me, clock)]),
       )
     },
-    begin: async (ours, alone) => {
+    begin: async (ours, others) => {
       const begun = ours.map(named)
       try {
         await book.write(
           new Map([
-            ...alone.map((one) => [crashKeyOf(one), nobodys(one)] as const),
+            ...others.map((one) => [crashKeyOf(one), nobodys(one)] as const),
             ...begun.map(({ key, entry }) => [key, entry] as const),
           ]),
         )
       } catch (error) {
         // It may have been written all the same.
-        await takeBack(begun.map((mark) => ({ ...mark, unwatch: () => {} }))).catch(() => {})
+        const unsure = begun.map((mark) => ({ ...mark, unwatch: () => {} }))
+        await takeBack(unsure).catch(() => unsure.forEach(takeBackSoon))
         throw error
       }
       begun.forEach(put)

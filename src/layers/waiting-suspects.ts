@@ -1,11 +1,11 @@
 import type { Cancel, Clock } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { untouched } from '../transport/settling.ts'
 import type { Subscription } from '../transport/transport.ts'
 
 /**
- * Suspects that must run alone and wait for their turn, here and not with the broker: each return would count there. So many
- * at most as were received at once, because nothing more is asked for while one of them can be handed out.
+ * Suspects that must run alone and wait for their turn, here and not with the broker: each return would count there. Beside them
+ * what was given back while the store was away. So many at most as one consumer has in hand, because nothing more is asked for
+ * while one of them can be handed out.
  */
 export interface WaitingSuspects {
   readonly size: number
@@ -22,7 +22,9 @@ export interface WaitingSuspects {
 }
 
 export interface WaitingSuspectsOptions {
-  readonly inner: Pick<Subscription, 'renew' | 'settle'>
+  readonly renew: Subscription['renew']
+  /** To the broker, for others. */
+  readonly giveBack: (deliveries: readonly Delivery[]) => Promise<void>
   readonly clock: Clock
   readonly leaseMs: number
   /** One of ours is in hand, so the others wait for it. */
@@ -30,7 +32,7 @@ export interface WaitingSuspectsOptions {
 }
 
 export function waitingSuspects(options: WaitingSuspectsOptions): WaitingSuspects {
-  const { inner, clock, leaseMs, isBusy } = options
+  const { renew, giveBack, clock, leaseMs, isBusy } = options
   let waiting: readonly Delivery[] = []
   const paused = new Set<string>()
   let askers = 0
@@ -42,8 +44,13 @@ export function waitingSuspects(options: WaitingSuspectsOptions): WaitingSuspect
     if (askers === 0 && !isBusy() && clock.now() - askedAt >= leaseMs) {
       const unasked = waiting
       waiting = []
-      await inner.settle(unasked.map(untouched))
-    } else await inner.renew?.(waiting, leaseMs)
+      try {
+        return await giveBack(unasked)
+      } catch {
+        waiting = [...unasked, ...waiting]
+      }
+    }
+    await renew?.(waiting, leaseMs)
   }
   const arm = (): void => {
     waiting = waiting.filter(isOurs)

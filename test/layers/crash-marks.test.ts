@@ -22,6 +22,8 @@ const LEASE_MS = 1_000
 /** One process: its connections, and how it ends. */
 interface Holder {
   readonly transport: Transport
+  /** Its broker takes no settlement. */
+  isDeaf: boolean
   readonly counting: CountingStore
   die(): Promise<void>
 }
@@ -47,14 +49,27 @@ async function stage(): Promise<Stage> {
       const { thing, die } = mortalStore(await stores.connect({ ...context, migrate: 'auto' }))
       const counting = countingStore(thing)
       const options = { store: counting.store, clock: time, random: Math.random, copied: true }
-      const top = crashMarks(copies(broker.thing), options)
+      const settleUnless = (settle: Subscription['settle']): Subscription['settle'] => {
+        return async (batch) => {
+          if (holder.isDeaf) throw new Error('the broker is away')
+          return settle(batch)
+        }
+      }
+      const deaf: Transport = {
+        ...broker.thing,
+        subscribe: async (queue, given) => {
+          const from = await broker.thing.subscribe(queue, given)
+          return { ...from, settle: settleUnless(from.settle) }
+        },
+      }
+      const top = crashMarks(copies(deaf), options)
       const transport: Transport = {
         ...top,
         subscribe: (_, given) => top.subscribe(name, given),
         send: (_, batch, given) => top.send(name, batch, given),
       }
-      return {
-        ...{ transport, counting },
+      const holder: Holder = {
+        ...{ transport, counting, isDeaf: false },
         die: async () => {
           broker.die()
           die()
@@ -62,6 +77,7 @@ async function stage(): Promise<Stage> {
           await memory.close()
         },
       }
+      return holder
     },
     send: async ({ transport }, ...ids) => {
       const batch = ids.map((id) => ({ id, headers: {}, priority: 0, body: new Uint8Array([1]) }))
@@ -247,6 +263,36 @@ test('A holder that lost its lease and lives is no crash to itself, and leaves n
   assert.equal(elsewhere?.history.crashes, 1)
 })
 
+test('A mark stays until the settlement is confirmed: a holder that dies before has vanished.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a')
+  await crash(on, 1)
+  const doomed = await on.holder()
+  const from = await subscribe(doomed)
+  const batch = await receive(from)
+  doomed.isDeaf = true
+  await assert.rejects(from.settle(batch.map(acked)), /the broker is away/)
+  await doomed.die()
+  const [again] = await receive(await subscribe(holder))
+  assert.equal(again?.history.crashes, 1)
+})
+
+test('Close takes the marks back before the broker can hand the messages to others.', async () => {
+  const on = await stage()
+  const holder = await on.holder()
+  await on.send(holder, 'a')
+  await crash(on, 1)
+  const from = await subscribe(holder)
+  const [delivery] = await receive(from)
+  const { calls } = holder.counting
+  calls.length = 0
+  delivery?.claim.lost.addEventListener('abort', () => calls.push('lost'))
+  await from.close()
+  await from.close()
+  assert.deepEqual(calls, ['read', 'write', 'lost'])
+})
+
 test('While the store is away suspects go back untouched, and first deliveries run.', async () => {
   const on = await stage()
   const holder = await on.holder()
@@ -264,22 +310,32 @@ test('While the store is away suspects go back untouched, and first deliveries r
   assert.equal(old?.history.crashes, 0)
 })
 
-test('A release of a suspect waits for the store: nobody may take its holder for a dead one.', async () => {
+test('What is given back while the store is away waits here: nobody may take its holder for a dead one.', async () => {
   const on = await stage()
   const holder = await on.holder()
-  await on.send(holder, 'a', 'b')
-  await crash(on, 2)
+  await on.send(holder, 'a', 'b', 'c')
+  await crash(on, 3)
   const from = await subscribe(holder)
-  const [a, b] = await receive(from)
-  assert.ok(a && b)
+  const [a, b, c] = await receive(from)
+  assert.ok(a && b && c)
   holder.counting.fails = (call) => call === 'write'
-  const outcomes = await from.settle([acked(a), bareRelease(b)])
-  assert.deepEqual(outcomes.map(codeOf), ['ok', 'unavailable'])
+  const outcomes = await from.settle([acked(a), bareRelease(b), bareRelease(c)])
+  assert.deepEqual(outcomes.map(codeOf), ['ok', 'ok', 'ok'])
+  const elsewhere = await subscribe(await on.holder())
+  assert.deepEqual(await receive(elsewhere), [])
+  await assert.rejects(receive(from), /the store is away/)
+  // Unasked for, they still do not go to others before the store knows.
+  for (let beat = 0; beat < 12; beat++) await on.time.advance(LEASE_MS / 4)
+  assert.deepEqual(await receive(elsewhere), [])
   holder.counting.fails = () => false
-  assert.deepEqual((await from.settle([bareRelease(b)])).map(codeOf), ['ok'])
-  const [elsewhere] = await receive(await subscribe(await on.holder()))
-  assert.equal(elsewhere?.envelope.id, b.envelope.id)
-  assert.equal(elsewhere.history.crashes, 0)
+  const [again] = await receive(from)
+  assert.equal(again?.history.crashes, 0)
+  assert.equal(again.alone, false)
+  await from.settle([acked(again)])
+  for (let beat = 0; beat < 12; beat++) await on.time.advance(LEASE_MS / 4)
+  const [other] = await receive(elsewhere)
+  assert.equal(other?.history.crashes, 0)
+  assert.deepEqual(idsOf([again, other]), ['b', 'c'])
 })
 
 test('What one consumer of a log loses to another is no crash.', async () => {
