@@ -11,7 +11,7 @@ export { type Logger, silentLogger } from './model/logger.ts'
 export * from './model/partial-batch-error.ts'
 export type { Outbox, OutboxConnector } from './outbox/outbox.ts'
 export type * from './runtime/app.ts'
-export type { BreakerOptions } from './runtime/breaker-choice.ts'
+export type { BreakerOptions, GateOptions } from './runtime/breaker-choice.ts'
 export {
   defineConfig,
   defineWorker,

@@ -180,6 +180,8 @@ export interface BreakerView {
   readonly probeAt: number | undefined
   /** Times that it opened without having closed. */
   readonly opens: number
+  /** It asked for a pause until then, epoch ms; few messages go at first afterwards. */
+  readonly pausedUntil: number | undefined
 }
 
 export interface MessageView {

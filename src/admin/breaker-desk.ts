@@ -51,6 +51,7 @@ export function breakerDesk(context: AdminContext): Admin['breakers'] {
           runs: isClosed ? ok + failed : state.runs,
           probeAt: state.phase === 'open' ? state.until : undefined,
           opens: state.opens,
+          pausedUntil: state.gate?.until,
         }
       })
     },

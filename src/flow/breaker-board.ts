@@ -19,6 +19,8 @@ export interface BreakerBoard {
     downstream: string,
     change: (state: BreakerState) => BreakerState | undefined,
   ): Promise<BreakerState | undefined>
+  /** Here alone, until others are told: what is seen here need not wait for them. */
+  assume(downstream: string, state: BreakerState): void
   /** As all know it now. Rejects with what the store threw. */
   all(): Promise<BreakerFleet>
 }
@@ -28,6 +30,8 @@ export interface BreakerBoardOptions extends FleetRecordOptions {
   readonly logger: Logger
 }
 
+/** Many runs that were under way are told the same. */
+const GATE_NEWS_MS = 5_000
 const LOOK_EVERY_MS = 1_000
 
 export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
@@ -101,18 +105,25 @@ export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
       startSync()
     },
     change: async (downstream, change) => {
-      const changed = await shared.change((before) => {
-        const after = change(before.get(downstream) ?? CLOSED)
-        return after && new Map([...before, [downstream, after]])
-      })
+      const changed = await shared.change((before) => changedOne(before, downstream, change))
       if (changed !== undefined) learn(withOwn(changed))
       return changed?.get(downstream)
     },
+    assume: (downstream, state) => learn(new Map([...fleet, [downstream, state]])),
     all: async () => {
       learn(withOwn(await shared.read()))
       return fleet
     },
   }
+}
+
+function changedOne(
+  before: BreakerFleet,
+  downstream: string,
+  change: (state: BreakerState) => BreakerState | undefined,
+): BreakerFleet | undefined {
+  const after = change(before.get(downstream) ?? CLOSED)
+  return after && new Map([...before, [downstream, after]])
 }
 
 /** A store that hangs keeps nobody: then what is known decides. */
@@ -153,6 +164,14 @@ function tell(
   if (before.held !== after.held) {
     const how = after.held === 'none' ? 'decides by itself again' : `is held ${after.held} by hand`
     logger.warn(`${where} ${how}`, fields)
+  }
+  const { gate } = after
+  if (gate !== undefined && gate.until > (before.gate?.until ?? 0) + GATE_NEWS_MS) {
+    const until = new Date(gate.until).toISOString()
+    logger.warn(
+      `queue "${queue}": ${JSON.stringify(downstream)} asks for a pause; its messages wait, uncounted, until ${until}, then few go at first`,
+      fields,
+    )
   }
   if (before.phase === after.phase) return
   if (after.phase === 'open') {

@@ -7,6 +7,7 @@ import {
   isForgettable,
 } from './breaker.ts'
 import { type CountWindow, countsOf } from './count-window.ts'
+import type { GateState } from './gate.ts'
 
 /** All breakers of a queue that are worth remembering, by the name of their downstream. */
 export type BreakerFleet = ReadonlyMap<string, BreakerState>
@@ -25,16 +26,16 @@ export function fleetCounted(
   for (const [name, window] of ran) {
     next.set(name, breakerCounted(fleet.get(name) ?? CLOSED, window, now, settings))
   }
-  return trimmed(next, now, settings.windowMs)
+  return trimmed(next, now, settings)
 }
 
-function trimmed(fleet: BreakerFleet, now: number, windowMs: number): BreakerFleet {
-  const kept = [...fleet].filter(([, state]) => !isForgettable(state, now, windowMs))
+function trimmed(fleet: BreakerFleet, now: number, settings: BreakerSettings): BreakerFleet {
+  const kept = [...fleet].filter(([, state]) => !isForgettable(state, now, settings))
   if (kept.length <= KEPT_MAX) return new Map(kept)
   const weight = (state: BreakerState): number =>
-    state.phase !== 'closed' || state.held !== 'none'
+    state.phase !== 'closed' || state.held !== 'none' || state.gate !== undefined
       ? Number.POSITIVE_INFINITY
-      : (countsOf(state.window, now, windowMs)['failed'] ?? 0)
+      : (countsOf(state.window, now, settings.windowMs)['failed'] ?? 0)
   return new Map(kept.sort(([, a], [, b]) => compare(weight(b), weight(a))).slice(0, KEPT_MAX))
 }
 
@@ -80,7 +81,14 @@ function stateFrom(value: unknown): BreakerState | undefined {
     until: number('until'),
     failed: number('failed'),
     runs: number('runs'),
+    gate: gateFrom(read(value, 'gate')),
   }
+}
+
+function gateFrom(value: unknown): GateState | undefined {
+  const [until, perSecond] = [read(value, 'until'), read(value, 'perSecond')]
+  if (typeof until !== 'number' || typeof perSecond !== 'number') return undefined
+  return { until, perSecond }
 }
 
 function windowFrom(value: unknown): CountWindow | undefined {

@@ -1,4 +1,5 @@
 import { type CountWindow, countsOf, mergedWindows } from './count-window.ts'
+import { type GateSettings, type GateState, gateEndsAt } from './gate.ts'
 
 /** When a downstream is left alone, and for how long. */
 export interface BreakerSettings {
@@ -10,6 +11,8 @@ export interface BreakerSettings {
   /** How long it is left alone before one message is tried; doubled each time that this fails. */
   readonly openMs: number
   readonly openMaxMs: number
+  /** For answers that say "later"; undefined: each message waits by itself. */
+  readonly gate: GateSettings | undefined
 }
 
 /** Of one downstream. Small and plain, so that it can lie in a store. */
@@ -28,6 +31,8 @@ export interface BreakerState {
   /** What it opened for. */
   readonly failed: number
   readonly runs: number
+  /** It said "later", lately. */
+  readonly gate: GateState | undefined
 }
 
 export const CLOSED: BreakerState = {
@@ -39,6 +44,7 @@ export const CLOSED: BreakerState = {
   held: 'none',
   failed: 0,
   runs: 0,
+  gate: undefined,
 }
 
 export type BreakerVerdict =
@@ -97,7 +103,7 @@ export function breakerProbed(
   const isLate = state.phase !== 'half-open' || state.fence !== String(fence)
   if (isLate || outcome === 'undecided') return state
   // The fence stays: a probe that was forgotten must not open it again.
-  if (outcome === 'ok') return { ...CLOSED, held: state.held, fence: state.fence }
+  if (outcome === 'ok') return { ...CLOSED, held: state.held, fence: state.fence, gate: state.gate }
   return opened(state, state, now, settings)
 }
 
@@ -107,9 +113,14 @@ export function breakerHeld(state: BreakerState, held: BreakerState['held']): Br
 }
 
 /** Nothing in it is worth keeping. */
-export function isForgettable(state: BreakerState, now: number, windowMs: number): boolean {
-  if (state.held !== 'none' || state.phase !== 'closed') return false
-  return (countsOf(state.window, now, windowMs)['failed'] ?? 0) === 0
+export function isForgettable(
+  { held, phase, gate, window }: BreakerState,
+  now: number,
+  settings: BreakerSettings,
+): boolean {
+  if (held !== 'none' || phase !== 'closed') return false
+  if (gate && settings.gate && now < gateEndsAt(gate, settings.gate)) return false
+  return (countsOf(window, now, settings.windowMs)['failed'] ?? 0) === 0
 }
 
 function opened(

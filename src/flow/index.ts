@@ -22,6 +22,13 @@ export {
 } from './breaker.ts'
 export { type CountStep, type CountWindow, counted, countsOf } from './count-window.ts'
 export {
+  type GateSettings,
+  type GateState,
+  gateRate,
+  gateThrottled,
+  gateWaitMs,
+} from './gate.ts'
+export {
   type KillSwitchEvent,
   type KillSwitchOptions,
   type KillSwitchSettings,

@@ -1,4 +1,5 @@
 import type { Clock } from '../model/clock.ts'
+import type { Buckets } from '../store/buckets.ts'
 import type { Lease, Leases } from '../store/leases.ts'
 import type { SwappedStates } from '../store/swapped-states.ts'
 
@@ -6,6 +7,7 @@ import type { SwappedStates } from '../store/swapped-states.ts'
 export interface Share {
   readonly states: SwappedStates
   readonly leases: Leases
+  readonly buckets: Buckets
 }
 
 export function processShare(clock: Clock): Share {
@@ -16,6 +18,7 @@ export function processShare(clock: Clock): Share {
     return found?.holder === holder && found.fence === fence && found.endsAt > clock.now()
   }
   return {
+    buckets: processBuckets(clock),
     states: {
       read: async (name) => values.get(name),
       swap: async (name, version, value) => {
@@ -42,6 +45,28 @@ export function processShare(clock: Clock): Share {
       release: async (name, lease) => {
         if (isTheirs(name, lease)) holders.set(name, { ...lease, endsAt: 0 })
       },
+    },
+  }
+}
+
+/** Names in use at a time; one that nobody uses is full again in its time, and so is one that was forgotten. */
+const BUCKETS_MAX = 1_000
+
+function processBuckets(clock: Clock): Buckets {
+  const levels = new Map<string, { readonly level: number; readonly at: number }>()
+  return {
+    take: async (name, { capacity, refillPerSecond }, tokens) => {
+      const now = clock.now()
+      const found = levels.get(name)
+      const refilled = found && found.level + ((now - found.at) * refillPerSecond) / 1_000
+      const level = Math.min(capacity, refilled ?? capacity)
+      const taken = level >= tokens
+      levels.delete(name)
+      levels.set(name, { level: taken ? level - tokens : level, at: now })
+      const [oldest] = levels.keys()
+      if (levels.size > BUCKETS_MAX && oldest !== undefined) levels.delete(oldest)
+      const missingMs = ((tokens - level) * 1_000) / refillPerSecond
+      return { taken, retryAfterMs: taken ? 0 : tokens > capacity ? undefined : missingMs }
     },
   }
 }

@@ -2,6 +2,7 @@ import type { Classification } from '../model/classify.ts'
 import type { Clock } from '../model/clock.ts'
 import type { AttemptHistory } from '../model/history.ts'
 import type { Logger } from '../model/logger.ts'
+import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Store } from '../store/store.ts'
 import type { SlotSettings } from './adapt-slots.ts'
 import type { BreakerPass, Breakers } from './breakers.ts'
@@ -18,7 +19,7 @@ export interface QueueFlow {
   /** Before a batch is admitted; undefined when nothing has to be asked first. */
   ready(): Promise<void> | undefined
   /** Whether the handler may start now; else how long its message waits, given back without blame. */
-  admit(payload: unknown): Admitted | Later
+  admit(payload: unknown): MaybePromise<Admitted | Later>
   /** Right before a handler starts; `history` is that of its message. */
   began(history: AttemptHistory, admitted: Admitted): Ticket
   /** Once its outcome is decided and its slot is free. */
@@ -53,7 +54,7 @@ export interface Later {
 
 export type RunOutcome =
   | { readonly as: 'succeeded' }
-  | ({ readonly as: 'failed' } & Pick<Classification, 'errorClass' | 'code'>)
+  | ({ readonly as: 'failed' } & Pick<Classification, 'errorClass' | 'code' | 'delayMs'>)
   /** It was interrupted, or somebody else has the message. */
   | { readonly as: 'undecided' }
 
@@ -110,6 +111,9 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
     ended: (ticket) => meter.ended(clock.now() - ticket.at),
     concluded: (outcome, ticket) => {
       const pass = ticket?.pass
+      if (pass !== undefined && outcome.as === 'failed' && outcome.errorClass === 'throttled') {
+        options.breakers?.throttled(pass, outcome.delayMs)
+      }
       const instead = pass && options.breakers?.concluded(pass, seenBy(options.definition, outcome))
       // What the breaker takes upon itself is not the handler's fault.
       if (kill !== undefined && instead === undefined) noteOf(kill, outcome, clock.now())
@@ -132,18 +136,15 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
 
 const NOW: Admitted = { as: 'now', pass: undefined }
 
-function admission({
-  breakers,
-  definition,
-  logger,
-}: QueueFlowOptions): (payload: unknown) => Admitted | Later {
+function admission({ breakers, definition, logger }: QueueFlowOptions): QueueFlow['admit'] {
   if (breakers === undefined) return () => NOW
   const nameOf = downstreamOf(definition, logger)
   return (payload) => {
     const downstream = nameOf(payload)
     if (downstream === undefined) return NOW
-    const found = breakers.admit(downstream)
-    return 'delayMs' in found ? { as: 'later', ...found } : { as: 'now', pass: found }
+    return chain(breakers.admit(downstream), (found): Admitted | Later =>
+      'delayMs' in found ? { as: 'later', ...found } : { as: 'now', pass: found },
+    )
   }
 }
 

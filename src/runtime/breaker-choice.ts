@@ -1,4 +1,5 @@
 import type { BreakerSettings } from '../flow/breaker.ts'
+import type { GateSettings } from '../flow/gate.ts'
 import type { Classification } from '../model/classify.ts'
 import { read } from '../model/probe.ts'
 import { type Problems, show } from '../model/problems.ts'
@@ -21,6 +22,14 @@ export interface BreakerOptions {
   readonly isFailure?: (failure: Pick<Classification, 'errorClass' | 'code'>) => boolean
 }
 
+/** How a downstream that asked for a pause (a 429 with Retry-After) is met again. */
+export interface GateOptions {
+  /** Messages per second at first, 0.01 to 10,000. Default 1. */
+  readonly startPerSecond?: number
+  /** They double in this time, in ms, 100 to 600,000. Default 5,000. */
+  readonly stepMs?: number
+}
+
 /** With every default filled in. */
 export interface BreakerChoice extends BreakerSettings {
   readonly scope: 'store' | 'process'
@@ -40,14 +49,15 @@ const KEYS: Readonly<Record<keyof BreakerOptions, true>> = {
 /** Undefined without a downstream. */
 export function resolveBreaker(
   downstream: unknown,
-  options: BreakerOptions | undefined,
+  { breaker: options, gate }: Given,
   found: Problems,
 ): BreakerChoice | undefined {
   found.optionalFunction('downstream', downstream)
   if (options !== undefined) found.knownKeys(options, Object.keys(KEYS), 'breaker')
   if (downstream === undefined) {
-    if (options !== undefined) {
-      found.add('breaker: needs downstream, which names the system that a payload goes to')
+    for (const [name, value] of Object.entries({ breaker: options, gate })) {
+      if (value === undefined) continue
+      found.add(`${name}: needs downstream, which names the system that a payload goes to`)
     }
     return undefined
   }
@@ -71,7 +81,31 @@ export function resolveBreaker(
     openMs: number('openMs', { min: 100, max: openMaxMs, default: Math.min(10_000, openMaxMs) }),
     openMaxMs,
     scope: scope === 'process' ? 'process' : 'store',
+    gate: resolveGate(gate, found),
     isFailure: options?.isFailure ?? isTransient,
+  }
+}
+
+interface Given {
+  readonly breaker?: BreakerOptions
+  readonly gate?: GateOptions | false
+}
+
+function resolveGate(given: unknown, found: Problems): GateSettings | undefined {
+  if (given === false) return undefined
+  if (given !== undefined) found.knownKeys(given, ['startPerSecond', 'stepMs'], 'gate')
+  return {
+    startPerSecond: found.number('gate.startPerSecond', read(given, 'startPerSecond'), {
+      min: 0.01,
+      max: 10_000,
+      default: 1,
+      integer: false,
+    }),
+    stepMs: found.number('gate.stepMs', read(given, 'stepMs'), {
+      min: 100,
+      max: 600_000,
+      default: 5_000,
+    }),
   }
 }
 

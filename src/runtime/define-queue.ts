@@ -21,6 +21,7 @@ const KEYS = [
   'capacity',
   'downstream',
   'breaker',
+  'gate',
   'classify',
   'codec',
 ]
@@ -62,7 +63,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
     },
     capacity: resolveCapacity(options.capacity, found),
     ...(options.downstream ? { downstream: options.downstream } : {}),
-    breaker: resolveBreaker(options.downstream, options.breaker, found),
+    breaker: resolveBreaker(options.downstream, options, found),
     classify: options.classify,
     codec: options.codec ?? jsonCodec,
   }

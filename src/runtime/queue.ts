@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Codec } from '../codec/codec.ts'
 import type { Classify } from '../model/classify.ts'
-import type { BreakerChoice, BreakerOptions } from './breaker-choice.ts'
+import type { BreakerChoice, BreakerOptions, GateOptions } from './breaker-choice.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
 export type QueueOptions<Schema extends StandardSchemaV1> = QueueBasics<Schema> &
@@ -48,6 +48,11 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
   readonly downstream?: (payload: StandardSchemaV1.InferOutput<Schema>) => string
   /** Needs `downstream`. Default: see BreakerOptions; shared through the store. */
   readonly breaker?: BreakerOptions
+  /**
+   * Needs `downstream`. When it answers "later" (a 429 with Retry-After), nothing of this queue goes there until then, from any worker of
+   * breaker.scope, and few at first afterwards. `false`: each message waits by itself.
+   */
+  readonly gate?: GateOptions | false
   /** Asked before the built-in classifier; undefined leaves it to the built-in one. */
   readonly classify?: Classify
   /** How payloads become bytes. Default: JSON. */

@@ -1,7 +1,7 @@
 import { pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { messageOfError } from '../model/describe-error.ts'
-import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
 import { type Incoming, incoming, type Receiver } from './incoming.ts'
@@ -27,12 +27,12 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     inboxFailing = problem
   }
 
-  const begin = (delivery: Delivery, read: Incoming): void => {
+  const begin = (delivery: Delivery, read: Incoming): MaybePromise<void> => {
     const verdict = beforeRun(delivery.history, queue.retry)
     if (verdict !== undefined) hands.settleLater(delivery, (to) => to.dead(delivery, verdict))
     else if (!read.ok) hands.settleLater(delivery, (to) => to.failure(delivery, read.error))
     else if (stopped.aborted) hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
-    else runOrWait(deps, hands, delivery, read.message)
+    else return runOrWait(deps, hands, stopped, read)
   }
 
   const giveBack = (batch: readonly Delivery[], delayMs: number): void => {
@@ -57,9 +57,8 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
 
   const judge = async (reading: readonly MaybePromise<Incoming>[]): Promise<void> => {
     const read = reading.every(isRead) ? reading : await Promise.all(reading)
-    if (deps.inbox === undefined) for (const one of read) begin(one.delivery, one)
-    else
-      for (const { delivery, one } of await unknown(read.map(keyedIncoming))) begin(delivery, one)
+    if (deps.inbox === undefined) await beginAll(read, begin)
+    else await beginAll((await unknown(read.map(keyedIncoming))).map(incomingOf), begin)
   }
 
   /** Whose key came with the message is asked for first: of a known one the body is not needed. */
@@ -102,16 +101,33 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   return { take, problem: () => inboxFailing ?? blobsFailing }
 }
 
-/** The one place where the flow of a queue may keep a message back. */
+/** Undefined when nobody had to be asked. */
+function beginAll(
+  batch: readonly Incoming[],
+  begin: (delivery: Delivery, read: Incoming) => MaybePromise<void>,
+): Promise<unknown> | undefined {
+  let asking: Promise<void>[] | undefined
+  for (const one of batch) {
+    const begun = begin(one.delivery, one)
+    if (begun === undefined) continue
+    asking ??= []
+    asking.push(Promise.resolve(begun))
+  }
+  return asking && Promise.all(asking)
+}
+
+/** The one place where the flow of a queue may keep a message back; it may have to ask the store first. */
 function runOrWait<Tx>(
   { flow }: WorkerDeps<Tx>,
   hands: Hands,
-  delivery: Delivery,
-  message: Message<unknown>,
-): void {
-  const admitted = flow.admit(message.payload)
-  if (admitted.as === 'now') hands.start(delivery, message, admitted)
-  else hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
+  stopped: AbortSignal,
+  { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
+): MaybePromise<void> {
+  return chain(flow.admit(message.payload), (admitted) => {
+    const delayMs = admitted.as === 'later' ? admitted.delayMs : 0
+    if (admitted.as === 'now' && !stopped.aborted) hands.start(delivery, message, admitted)
+    else hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
+  })
 }
 
 /** A delivery and what the inbox knows it by; undefined while nobody can say. */
@@ -122,6 +138,10 @@ interface Keyed {
 
 function keyedIncoming(one: Incoming): Keyed & { readonly one: Incoming } {
   return { delivery: one.delivery, key: one.ok ? one.message.idempotencyKey : undefined, one }
+}
+
+function incomingOf({ one }: { readonly one: Incoming }): Incoming {
+  return one
 }
 
 function deliveryOf({ delivery }: Pick<Keyed, 'delivery'>): Delivery {

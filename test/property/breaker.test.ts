@@ -24,6 +24,7 @@ const settings = {
   windowMs: 30_000,
   openMs: 10_000,
   openMaxMs: 300_000,
+  gate: undefined,
 }
 const START = Date.UTC(2026, 0, 1)
 

@@ -27,7 +27,7 @@ export const breakers: Command = {
     }),
 }
 
-const HEAD = ['QUEUE', 'DOWNSTREAM', 'BREAKER', 'FAILED', 'TRIED AGAIN']
+const HEAD = ['QUEUE', 'DOWNSTREAM', 'BREAKER', 'FAILED', 'TRIED AGAIN', 'PAUSED UNTIL']
 
 function row(one: BreakerView): readonly string[] {
   return [
@@ -36,5 +36,6 @@ function row(one: BreakerView): readonly string[] {
     one.held === undefined ? one.phase : `held ${one.held}`,
     `${one.failed} of ${one.runs}`,
     one.held === undefined ? timeText(one.probeAt) : 'by hand',
+    timeText(one.pausedUntil),
   ]
 }
