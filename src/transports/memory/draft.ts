@@ -1,5 +1,5 @@
 import type { Sent } from '../../model/delivery.ts'
-import type { Envelope } from '../../model/envelope.ts'
+import type { Envelope, RememberedKey } from '../../model/envelope.ts'
 import { keptEnvelope } from '../../transport/kept-envelope.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
@@ -25,13 +25,9 @@ export function draft(queue: MemoryQueue): Draft {
   const ids = new Set<string>()
   const keys = new Map<string, Memory>()
 
-  const judge = (envelope: Envelope, now: number): Sent | undefined => {
-    const bad = refusalOf(envelope, memoryTraits)
-    if (bad) return bad
-    const { id } = envelope
-    if (ids.has(id) || queue.entries.has(id) || queue.dead.get(id)) return duplicateOf(id)
+  const recall = (remember: readonly RememberedKey[], now: number): Sent | undefined => {
     let first: string | undefined
-    for (const key of envelope.remember ?? []) {
+    for (const key of remember) {
       const known = keys.get(memoryName(key)) ?? queue.keys.find(memoryName(key), now)
       if (!known) continue
       if (known.fingerprint !== key.fingerprint && key.kind === 'idempotency') {
@@ -39,7 +35,16 @@ export function draft(queue: MemoryQueue): Draft {
       }
       first ??= known.id
     }
-    if (first !== undefined) return duplicateOf(first)
+    return first === undefined ? undefined : duplicateOf(first)
+  }
+
+  const judge = (envelope: Envelope, now: number): Sent | undefined => {
+    const bad = refusalOf(envelope, memoryTraits)
+    if (bad) return bad
+    const { id } = envelope
+    if (ids.has(id) || queue.entries.has(id) || queue.dead.get(id)) return duplicateOf(id)
+    const known = envelope.remember && recall(envelope.remember, now)
+    if (known !== undefined) return known
     const { maxDepth } = queue.spec
     const depth = queue.entries.size + envelopes.length
     return maxDepth !== undefined && depth >= maxDepth
