@@ -87,3 +87,55 @@ test('a batch with known ids anywhere stores exactly the others, in order, as lo
   await transport.close()
   await dispose()
 })
+
+test('a batch with the id of a dead letter anywhere in it stores exactly the others', async () => {
+  const { file, dispose } = await databaseFile()
+  const transport = await sqlite({ file }).connect({
+    signal,
+    clock: virtualClock(),
+    random: Math.random,
+    logger: silentLogger,
+    migrate: 'auto',
+  })
+  const envelope = (n: number) => ({
+    id: `m${1_000 + n}`,
+    body: new Uint8Array([n]),
+    headers: same,
+    priority: 0,
+  })
+  const history = { counted: 1, crashes: 0, throttledSince: undefined, records: [], redrives: 0 }
+  let round = 0
+  const ids = fc.uniqueArray(fc.nat(150), { maxLength: 5 })
+  await fc.assert(
+    fc.asyncProperty(ids, fc.integer({ min: 1, max: 150 }), async (dead, length) => {
+      round += 1
+      const queue = `dead${round}`
+      await transport.topology.ensure([{ name: queue, owner: 'team', maxDepth: undefined }], signal)
+      await transport.send(queue, dead.map(envelope), { signal })
+      const options = { group: 'g', leaseMs: 60_000, maxInFlight: 300 }
+      const subscription = await transport.subscribe(queue, options)
+      const taken = await subscription.receive({ max: 300, waitMs: 0, signal })
+      await subscription.settle(
+        taken.map((delivery) => ({
+          as: 'dead',
+          delivery,
+          errorClass: 'permanent',
+          reason: 'no',
+          history,
+        })),
+      )
+      const numbers = Array.from({ length }, (_, n) => n)
+      const sent = await transport.send(queue, numbers.map(envelope), { signal })
+      assert.deepEqual(
+        sent,
+        numbers.map((n) => ({ ok: true, id: `m${1_000 + n}`, duplicate: dead.includes(n) })),
+      )
+      const gauge = await transport.browse?.gauge(queue)
+      assert.equal(gauge?.depth, numbers.filter((n) => !dead.includes(n)).length)
+      await subscription.close()
+    }),
+    { numRuns: 60 },
+  )
+  await transport.close()
+  await dispose()
+})

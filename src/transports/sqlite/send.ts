@@ -8,15 +8,15 @@ import { areAlike, type Inserting, insertAlike, insertOne, insertTen } from './i
 import {
   ADD_TO_TOTAL,
   HAS_DEAD_LETTER,
-  HAS_DEAD_LETTERS,
   HAS_MESSAGE,
   INSERT_MANY_ROWS,
   INSERT_ROWS,
+  LAST_DEAD_ID,
   PRUNE_KEYS,
   RECALL_KEY,
   REMEMBER_KEY,
 } from './statements.ts'
-import { findQueue } from './store.ts'
+import { findQueue, type QueueRow } from './store.ts'
 import { sqliteBounds } from './traits.ts'
 
 export interface SentBatch {
@@ -27,8 +27,8 @@ export interface SentBatch {
 }
 
 interface Placing extends Inserting {
-  /** Most queues have no dead letters, and then no message is looked up among them. */
-  readonly hasDead: boolean
+  /** The greatest id among the dead letters: ids grow with time, so that few messages need be looked up there. */
+  readonly lastDeadId: string | undefined
   stored: number
 }
 
@@ -43,8 +43,8 @@ export function storeBatch(
   if (!queue) {
     return { outcomes: batch.map(() => refused('notFound')), queueId: undefined, stored: 0 }
   }
-  const hasDead = prepared(handle, HAS_DEAD_LETTERS).get(queue.id) !== undefined
-  const placing: Placing = { handle, queue, now, hasDead, stored: 0 }
+  const lastDeadId = lastDeadIdOf(handle, queue)
+  const placing: Placing = { handle, queue, now, lastDeadId, stored: 0 }
   const outcomes = storeAll(placing, batch)
   const { stored } = placing
   if (stored > 0) prepared(handle, ADD_TO_TOTAL).run(stored, queue.id)
@@ -111,13 +111,23 @@ function areSimple(placing: Placing, batch: readonly Envelope[], from: number): 
 }
 
 /** Nothing but its id can be in its way. */
-function isSimple({ hasDead }: Placing, envelope: Envelope): boolean {
+function isSimple(placing: Placing, envelope: Envelope): boolean {
   return (
-    !hasDead &&
     envelope.remember === undefined &&
     envelope.orderingKey === undefined &&
+    !mayBeDead(placing, envelope) &&
     refusalOf(envelope, sqliteBounds) === undefined
   )
+}
+
+/** Ids are ASCII, which JavaScript and SQLite put in the same order. */
+function mayBeDead({ lastDeadId }: Placing, { id }: Envelope): boolean {
+  return lastDeadId !== undefined && id <= lastDeadId
+}
+
+function lastDeadIdOf(handle: SqliteHandle, queue: QueueRow): string | undefined {
+  const { id } = asRow(prepared(handle, LAST_DEAD_ID).get(queue.id))
+  return typeof id === 'string' ? id : undefined
 }
 
 function storeOne(placing: Placing, envelope: Envelope): Sent {
@@ -125,7 +135,8 @@ function storeOne(placing: Placing, envelope: Envelope): Sent {
   const { id, remember = [] } = envelope
   const bad = refusalOf(envelope, sqliteBounds)
   if (bad) return bad
-  if (placing.hasDead && prepared(handle, HAS_DEAD_LETTER).get(queue.id, id)) return duplicateOf(id)
+  if (mayBeDead(placing, envelope) && prepared(handle, HAS_DEAD_LETTER).get(queue.id, id))
+    return duplicateOf(id)
   const known = remember.length > 0 ? recall(placing, id, remember) : undefined
   if (known) return known
   if (queue.maxDepth !== undefined && queue.total + placing.stored >= queue.maxDepth) {

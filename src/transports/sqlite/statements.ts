@@ -42,8 +42,7 @@ export const REMOVE_NEWEST = `
 DELETE FROM millrace_message
 WHERE seq > (SELECT max(seq) FROM millrace_message) - ?`
 export const HAS_MESSAGE = 'SELECT 1 AS found FROM millrace_message WHERE queue_id = ? AND id = ?'
-export const HAS_DEAD_LETTERS =
-  'SELECT 1 AS found FROM millrace_dead_letter WHERE queue_id = ? LIMIT 1'
+export const LAST_DEAD_ID = 'SELECT max(id) AS id FROM millrace_dead_letter WHERE queue_id = ?'
 export const HAS_DEAD_LETTER =
   'SELECT 1 AS found FROM millrace_dead_letter WHERE queue_id = ? AND id = ?'
 
