@@ -130,6 +130,7 @@ async function open<Tx extends SqliteHandle>(opened: Opened<Tx>): Promise<Inbox<
 
 function inbox<Tx extends SqliteHandle>(opened: Opened<Tx>, databaseId: string): Inbox<Tx> {
   const { own, effects, ttlMs, shared } = opened
+  const ours = own === effects && !shared
   const { clock, random } = opened.context
   const closed = new AbortController()
   const closing = closed.signal
@@ -145,7 +146,7 @@ function inbox<Tx extends SqliteHandle>(opened: Opened<Tx>, databaseId: string):
       ready(closing, () => whenFree(own, clock, closing, () => seen(own, clock, keys), { random })),
     run: (key, work) =>
       ready(closing, () =>
-        runOnSqlite({ handle: effects, clock, random, ttlMs, closing }, key, work),
+        runOnSqlite({ handle: effects, ours, clock, random, ttlMs, closing }, key, work),
       ),
     record: (keys) => (keys.length === 0 ? Promise.resolve() : write(() => record(keys))),
     problems: opened.problems,

@@ -10,6 +10,7 @@ import type { InboxKey, InboxOutcome, InboxWork } from './inbox.ts'
 import { storedKey } from './key.ts'
 import {
   BEGIN,
+  BEGIN_AT_ONCE,
   COMMIT,
   READ_BUSY_TIMEOUT,
   RECORD,
@@ -21,6 +22,8 @@ import {
 export interface SqliteRunContext<Tx extends SqliteHandle> {
   /** The handle that the effect gets. */
   readonly handle: Tx
+  /** The handle is ours, with nobody's settings on it. */
+  readonly ours: boolean
   readonly clock: Clock
   readonly random: () => number
   readonly ttlMs: number
@@ -57,8 +60,9 @@ function transact<Tx extends SqliteHandle, T>(
   key: InboxKey,
   work: InboxWork<Tx, T>,
 ): Ended<T> {
-  const { handle } = context
-  beginAtOnce(handle)
+  const { handle, ours } = context
+  if (ours) handle.exec(BEGIN_AT_ONCE)
+  else beginAtOnce(handle)
   try {
     prepared(handle, SAVEPOINT).run()
     const called = call(work.effect, handle)

@@ -99,6 +99,24 @@ for (const open of [
   })
 }
 
+test('sqlite: an effect that sets a timeout on a handle of ours does not make the next one block the process', async () => {
+  const { file, dispose } = await databaseFile()
+  const inbox = await sqliteInbox({ file }).connect(inboxContext())
+  const patient = (tx: DatabaseSync): void => tx.exec('PRAGMA busy_timeout = 5000')
+  await inbox.run(key, { leaseMs: 10_000, effect: patient, last: () => true })
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  const next = { ...key, key: 'next' }
+  const running = inbox.run(next, { leaseMs: 10_000, effect: () => 1, last: () => true })
+  let turns = 0
+  await until('the event loop to turn', () => ++turns > 20)
+  other.exec('COMMIT')
+  assert.deepEqual(await running, { kind: 'committed', value: 1 })
+  other.close()
+  await inbox.close()
+  await dispose()
+})
+
 test('sqlite: nobody waits for a lock longer than the lease, and then nothing has happened', async () => {
   const { file, dispose } = await databaseFile()
   const inbox = await sqliteInbox({ file }).connect(inboxContext())
