@@ -1,6 +1,6 @@
 export const BEGIN = 'BEGIN IMMEDIATE'
 /** For a handle of ours: whatever an effect made of the timeout, BEGIN must not block the process. One call, not two. */
-export const BEGIN_AT_ONCE = `PRAGMA busy_timeout = 0; ${BEGIN}`
+export const BEGIN_AT_ONCE: string = `PRAGMA busy_timeout = 0; ${BEGIN}`
 export const COMMIT = 'COMMIT'
 export const ROLLBACK = 'ROLLBACK'
 export const SAVEPOINT = 'SAVEPOINT millrace_effect'

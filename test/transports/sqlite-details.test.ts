@@ -144,7 +144,7 @@ test('a newer schema is refused, and an outdated one where only checking is allo
   new DatabaseSync(file).close()
   await rejects(
     connect(sqlite({ file }), { migrate: 'check' }),
-    /version 0, this millrace needs 1.*millrace migrate/,
+    /version 0, this millrace needs 2.*millrace migrate/,
   )
   await (await connect(sqlite({ file }))).close()
   await (await connect(sqlite({ file }), { migrate: 'check' })).close()
