@@ -153,7 +153,7 @@ test('a newer schema is refused, and an outdated one where only checking is allo
   handle.close()
   await rejects(
     connect(sqlite({ file })),
-    /version 99, this millrace knows up to 1; update the package/,
+    /version 99, this millrace knows up to 2; update the package/,
   )
   await dispose()
 })
