@@ -1,4 +1,4 @@
-import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
+import type { S3Client } from '@aws-sdk/client-s3'
 import { MillraceError } from '../model/errors.ts'
 import { read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
@@ -15,11 +15,24 @@ export interface S3BlobsOptions {
   /** Another server that speaks S3; buckets are part of its paths then. A VPC endpoint, too. */
   readonly endpoint?: string
   /** Default: the SDK's chain (environment, profile, container, instance). */
-  readonly credentials?: NonNullable<S3ClientConfig['credentials']>
+  readonly credentials?: S3Credentials | (() => Promise<S3Credentials>)
   /** An S3Client of yours, instead of region, endpoint and credentials; it stays open. */
-  readonly client?: S3Client
+  readonly client?: S3ClientLike
   /** The largest body, in bytes, up to 5,368,709,120 (what S3 takes at once). Default 67,108,864 (64 MiB). */
   readonly maxBytes?: number
+}
+
+/** Keys as the SDK takes them; written out, so that whoever keeps blobs as files needs no types of the SDK. */
+export interface S3Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken?: string
+  readonly expiration?: Date
+}
+
+/** What an `S3Client` looks like. */
+export interface S3ClientLike {
+  send(command: never, options: { readonly abortSignal: AbortSignal }): Promise<unknown>
 }
 
 interface Resolved extends S3BlobsOptions {
@@ -93,16 +106,17 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 async function open(options: Resolved): Promise<S3Calls> {
   const sdk = await loadSdk()
-  const { region, endpoint, credentials } = options
+  const { client: given, region, endpoint, credentials } = options
   const client =
-    options.client ??
-    new sdk.S3Client({
-      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS },
-      ...(region === undefined ? {} : { region }),
-      // Names of buckets under an address of one's own rarely resolve.
-      ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-      ...(credentials === undefined ? {} : { credentials }),
-    })
+    given !== undefined && isClient(given)
+      ? given
+      : new sdk.S3Client({
+          requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS },
+          ...(region === undefined ? {} : { region }),
+          // Names of buckets under an address of one's own rarely resolve.
+          ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+          ...(credentials === undefined ? {} : { credentials }),
+        })
   return s3Calls(sdk, client, options.bucket)
 }
 
@@ -150,7 +164,7 @@ function resolve(options: S3BlobsOptions): Resolved {
 function checkClient(found: Problems, options: S3BlobsOptions): void {
   const { client, region, endpoint } = options
   if (client !== undefined) {
-    if (typeof read(client, 'send') !== 'function') {
+    if (!isClient(client)) {
       found.add(`client: expected an S3Client, got ${show(client)}`)
     }
     for (const name of ['region', 'endpoint', 'credentials'] as const) {
@@ -166,4 +180,8 @@ function checkClient(found: Problems, options: S3BlobsOptions): void {
   if (endpoint !== undefined && (typeof endpoint !== 'string' || !URL.canParse(endpoint))) {
     found.add('endpoint: expected an address such as https://s3.eu-west-1.amazonaws.com')
   }
+}
+
+function isClient(client: unknown): client is S3Client {
+  return typeof read(client, 'send') === 'function'
 }
