@@ -37,7 +37,7 @@ function refusals(
   return found
 }
 
-const OURS = 'SQLite or memory as the transport'
+const OURS = 'Postgres, SQLite or memory as the transport'
 
 /** The nearest thing that does. */
 function instead(name: string): string {

@@ -239,7 +239,7 @@ test('start-up refuses an order that the transport cannot keep, every queue at o
   await assert.rejects(open(unordered('redis')), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
-      /queue "steps": orderingKey: redis keeps no order by key; use SQLite.*queue "second": orderingKey/s,
+      /queue "steps": orderingKey: redis keeps no order by key; use Postgres.*queue "second": orderingKey/s,
   })
   await assert.rejects(open(unordered('sqs')), /use sqs\(\{ kind: 'fifo' \}\)/)
   await assert.rejects(open(unordered('kafka')), /use kafka\(\{ retry: 'hold' \}\)/)

@@ -5,6 +5,7 @@ export const GAUGE = `
 SELECT queue.paused,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 0)::float8 AS ready,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 3)::float8 AS quarantined,
+  (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 4)::float8 AS behind,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 1 AND ready_at <= now())::float8 AS due,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 1 AND ready_at > now())::float8
     AS scheduled,

@@ -6,7 +6,8 @@ import { needQueue, query, type Store } from './store.ts'
 
 /** Rows removed in one transaction. */
 const PURGE_STEP = 5_000
-const PURGED_STATES: readonly number[] = [0, 1, 3]
+/** Those behind others of their key first, so that few of them move up only to be removed. */
+const PURGED_STATES: readonly number[] = [4, 0, 1, 3]
 
 export function browse(store: Store): Browse {
   const { sql } = store
@@ -24,7 +25,9 @@ export function browse(store: Store): Browse {
     async cancel(name, id) {
       const queueId = await needQueue(store, name)
       if (id.includes('\0')) return false
-      return (await query(store, sql.CANCEL, [queueId, id])).length > 0
+      const isGone = (await query(store, sql.CANCEL, [queueId, id])).length > 0
+      if (isGone) news(store, queueId)
+      return isGone
     },
     async setPaused(name, paused) {
       const queueId = await needQueue(store, name)
@@ -48,7 +51,7 @@ export function browse(store: Store): Browse {
 /** What fell due counts as ready, whether or not a receive has moved it already. */
 function gaugeOf(row: Row): Gauge {
   return {
-    depth: Number(row.ready) + Number(row.quarantined) + Number(row.due),
+    depth: Number(row.ready) + Number(row.quarantined) + Number(row.behind) + Number(row.due),
     scheduled: Number(row.scheduled),
     inFlight: Number(row.in_flight),
     dead: Number(row.dead),

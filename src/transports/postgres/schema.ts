@@ -1,8 +1,10 @@
 import type { PgSchema } from '../../sql/pg-migrate.ts'
 import { FUNCTIONS } from './functions.ts'
+import { ORDERED_KEYS } from './ordered-keys.ts'
 
 /**
- * States: 0 ready, 1 scheduled, 2 in flight, 3 quarantined (taken back from a holder that vanished).
+ * States: 0 ready, 1 scheduled, 2 in flight, 3 quarantined (taken back from a holder that vanished), 4 behind (an earlier
+ * message of its ordering key has not ended).
  *
  * Leases are rows of `claim`, one for a whole receive, so that renewal touches no message. Keys have their own table,
  * because they outlive messages. Moments are cut to milliseconds, which is what the outside sees.
@@ -96,5 +98,8 @@ const FIRST: readonly string[] = [
 
 export const queueSchema: PgSchema = {
   component: 'queue',
-  migrations: [{ statements: [...FIRST, ...FUNCTIONS] }],
+  migrations: [
+    { statements: [...FIRST, ...FUNCTIONS] },
+    { statements: ORDERED_KEYS, compatibleFrom: 1 },
+  ],
 }

@@ -7,6 +7,7 @@ import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { type Item, nameOf, refusal, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
+import { keysOf, lockKeys } from './order.ts'
 import { findQueue, query, type Store } from './store.ts'
 
 /** A statement carries at most this many bytes of bodies; in hex they are twice as long. */
@@ -62,9 +63,16 @@ export function sortItems(batch: readonly Envelope[]): Sorted {
   return { refusals, plain, keyed }
 }
 
-/** One statement is a transaction by itself; keys are decided over several, and so are batches too large for one. */
+/**
+ * One statement is a transaction by itself; keys are decided over several, ordering keys are locked first, and some batches are
+ * too large for one.
+ */
 function needsTransaction({ plain, keyed }: Sorted): boolean {
-  return keyed.length > 0 || chunks(plain).length > 1
+  return keyed.length > 0 || orderingKeysOf(plain).length > 1 || chunks(plain).length > 1
+}
+
+function orderingKeysOf(items: readonly Item[]): readonly string[] {
+  return keysOf(items.map(({ envelope }) => envelope))
 }
 
 async function sendInTransaction(
@@ -105,6 +113,7 @@ export async function storeItems(
     free.push(...decided.won)
   }
   free.sort((a, b) => a.place - b.place)
+  await lockKeys({ sql }, executor, queueId, orderingKeysOf(free))
   const fresh = new Set<string>()
   for (const chunk of chunks(free)) {
     const rows = await executor.execute(sql.STORE, storeParams(queueId, chunk))

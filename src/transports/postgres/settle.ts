@@ -7,7 +7,7 @@ import {
   settled,
 } from '../../model/delivery.ts'
 import { saturated } from '../../model/history.ts'
-import type { Row } from '../../sql/executor.ts'
+import type { PgExecutor, Row } from '../../sql/executor.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import type { PgCallOptions } from '../../sql/pg-pool.ts'
 import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
@@ -15,24 +15,32 @@ import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
+import { keysOf, lockKeys } from './order.ts'
 import { recordsText, storableText } from './row.ts'
 import { query, type Store } from './store.ts'
 
+export interface Settling {
+  readonly store: Store
+  readonly hand: Hand
+  readonly queueId: number
+}
+
 /** Ends deliveries, each kind in one statement. A lease that ran out still counts until somebody took the message. */
 export async function settleBatch(
-  store: Store,
-  hand: Hand,
+  settling: Settling,
   batch: readonly Settlement[],
 ): Promise<readonly Settled[]> {
-  const acked = heldIn(batch, 'acked')
-  const [forAck, forRelease, forDeath] = await Promise.all([
-    acked.length === 0 ? none : ackAll(store, hand, acked),
+  const { store, hand } = settling
+  const [ended, released] = await Promise.all([
+    endAll(
+      settling,
+      batch.filter(({ as }) => as !== 'released'),
+    ),
     releaseAll(store, batch.filter(isReleased)),
-    buryAll(store, batch.filter(isDead)),
   ])
   return batch.map((settlement) => {
     const held = heldOf(settlement.delivery)
-    const done = { acked: forAck, released: forRelease, dead: forDeath }[settlement.as]
+    const done = settlement.as === 'released' ? released : ended
     if (held && done.delete(held.seq)) {
       hand.drop(held)
       return settled
@@ -45,6 +53,29 @@ export async function settleBatch(
   })
 }
 
+/** Several ordering keys go on together: they are locked first, in one order, as by whoever sends to them. */
+async function endAll(settling: Settling, batch: readonly Settlement[]): Promise<Set<number>> {
+  const { store, hand, queueId } = settling
+  const acked = heldIn(batch, 'acked')
+  const dead = batch.filter(isDead)
+  const keys = keysOf(batch.map(({ delivery }) => delivery.envelope))
+  if (keys.length < 2) {
+    const execute: Execute = (sql, params) => query(store, sql, params)
+    const [acks, deaths] = await Promise.all([
+      ackAll(execute, store, hand, acked),
+      buryAll(execute, store, dead),
+    ])
+    return deaths.size === 0 ? acks : new Set([...acks, ...deaths])
+  }
+  return await store.pool.begin(async (executor) => {
+    await lockKeys(store, executor, queueId, keys)
+    const acks = await ackAll(executor.execute, store, hand, acked)
+    return new Set([...acks, ...(await buryAll(executor.execute, store, dead))])
+  })
+}
+
+type Execute = PgExecutor['execute']
+
 function isReleased(settlement: Settlement): settlement is Released {
   return settlement.as === 'released'
 }
@@ -52,8 +83,6 @@ function isReleased(settlement: Settlement): settlement is Released {
 function isDead(settlement: Settlement): settlement is Dead {
   return settlement.as === 'dead'
 }
-
-const none: Set<number> = new Set()
 
 function heldIn(batch: readonly Settlement[], as: Settlement['as']): readonly Held[] {
   return heldOfAll(
@@ -74,9 +103,15 @@ export function claimsOf(all: readonly Held[]): readonly [string, string] {
   return [numberArray(all.map(({ seq }) => seq)), numberArray(all.map(({ claimId }) => claimId))]
 }
 
-async function ackAll(store: Store, hand: Hand, all: readonly Held[]): Promise<Set<number>> {
+async function ackAll(
+  execute: Execute,
+  { sql }: Store,
+  hand: Hand,
+  all: readonly Held[],
+): Promise<Set<number>> {
+  if (all.length === 0) return new Set()
   const ended = numberArray(hand.endedBy(all))
-  return seqsOf(await query(store, store.sql.ACK, [...claimsOf(all), ended]))
+  return seqsOf(await execute(sql.ACK, [...claimsOf(all), ended]))
 }
 
 async function releaseAll(store: Store, batch: readonly Released[]): Promise<Set<number>> {
@@ -109,7 +144,11 @@ function releaseParams(known: readonly KnownRelease[]): readonly unknown[] {
   ]
 }
 
-async function buryAll(store: Store, batch: readonly Dead[]): Promise<Set<number>> {
+async function buryAll(
+  execute: Execute,
+  { sql }: Store,
+  batch: readonly Dead[],
+): Promise<Set<number>> {
   const rows = batch.flatMap((settlement) => {
     const held = heldOf(settlement.delivery)
     if (!held) return []
@@ -125,7 +164,7 @@ async function buryAll(store: Store, batch: readonly Dead[]): Promise<Set<number
     numberArray(rows.map(({ history }) => wholeOf(history.throttledSince))),
     textArray(rows.map(({ history }) => recordsText(history.records))),
   ]
-  return seqsOf(await query(store, store.sql.BURY, params))
+  return seqsOf(await execute(sql.BURY, params))
 }
 
 function wholeOf(moment: number | undefined): number | null {

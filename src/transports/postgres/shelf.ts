@@ -42,8 +42,12 @@ export function shelf(store: Store): Shelf {
       if (moved.length > 0) news(store, queueId)
       return moved
     },
-    discard: async (name, ids, note) =>
-      await act(sql.DISCARD, await needQueue(store, name), ids, note),
+    async discard(name, ids, note) {
+      const queueId = await needQueue(store, name)
+      const gone = await act(sql.DISCARD, queueId, ids, note)
+      if (gone.length > 0) news(store, queueId)
+      return gone
+    },
     async audit(name, limit) {
       const rows = await query(store, sql.LIST_AUDIT, [await needQueue(store, name), limit])
       return rows.map((row) => auditEntry(row, name))
@@ -90,7 +94,7 @@ function momentParam(moment: number): number {
 function auditEntry(row: Row, queue: string): AuditEntry {
   return {
     at: momentOf(row.at),
-    act: row.act === 'discard' ? 'discard' : 'redrive',
+    act: row.act === 'discard' || row.act === 'skip' ? row.act : 'redrive',
     queue,
     messageId: String(row.message_id),
     actor: String(row.actor),

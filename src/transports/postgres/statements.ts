@@ -13,17 +13,19 @@ export const FIND_QUEUE = 'SELECT id FROM {schema}.queue WHERE name = $1'
 /** Updates what is there first: an upsert alone would use up an id with each start of each instance. */
 export const ENSURE_QUEUES = `
 WITH spec AS MATERIALIZED (
-  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS spec (name, owner, max_depth)
+  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS spec (name, owner, max_depth, on_dead)
 ), known AS (
-  UPDATE {schema}.queue AS queue SET owner = spec.owner, max_depth = spec.max_depth
+  UPDATE {schema}.queue AS queue SET owner = spec.owner, max_depth = spec.max_depth,
+    on_dead = spec.on_dead
   FROM spec WHERE queue.name = spec.name
   RETURNING queue.name
 )
-INSERT INTO {schema}.queue (name, owner, max_depth)
-SELECT name, owner, max_depth FROM spec
+INSERT INTO {schema}.queue (name, owner, max_depth, on_dead)
+SELECT name, owner, max_depth, on_dead FROM spec
 WHERE NOT EXISTS (SELECT 1 FROM {schema}.queue AS queue WHERE queue.name = spec.name)
 ORDER BY name
-ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, max_depth = excluded.max_depth`
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, max_depth = excluded.max_depth,
+  on_dead = excluded.on_dead`
 
 /** A whole batch, in the order of its items. An id that is stored or dead is left out. */
 export const STORE = `

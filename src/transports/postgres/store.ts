@@ -9,12 +9,13 @@ import { unknownQueueError } from '../../transport/own-errors.ts'
 import * as adminStatements from './admin-statements.ts'
 import type { Announcer } from './announcer.ts'
 import type { Ear } from './ear.ts'
+import * as keyStatements from './key-statements.ts'
 import * as messageStatements from './statements.ts'
 
-export type Statements = typeof messageStatements & typeof adminStatements
+export type Statements = typeof messageStatements & typeof adminStatements & typeof keyStatements
 
 export function statementsIn(schema: string): Statements {
-  return allInSchema({ ...messageStatements, ...adminStatements }, schema)
+  return allInSchema({ ...messageStatements, ...adminStatements, ...keyStatements }, schema)
 }
 
 /** One connection with what every part of the transport needs. */

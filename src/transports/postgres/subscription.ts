@@ -1,11 +1,12 @@
 import { closedError } from '../../model/closed-error.ts'
-import type { Delivery } from '../../model/delivery.ts'
+import type { Delivery, Settlement } from '../../model/delivery.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Hand, openHand } from './hand.ts'
 import { type Held, handOut } from './held.ts'
 import { renewBatch } from './renew.ts'
+import { news } from './send.ts'
 import { giveBack, settleBatch } from './settle.ts'
 import { pollEveryMs, query, type Store } from './store.ts'
 import { openTender, type Tender } from './tender.ts'
@@ -36,8 +37,9 @@ export function postgresSubscription(parts: SubscriptionParts): Subscription {
       )
     },
     async settle(batch) {
-      const outcomes = await settleBatch(store, hand, batch)
-      if (batch.some((settlement) => settlement.as === 'released')) store.bell.ring(queueId)
+      const outcomes = await settleBatch({ store, hand, queueId }, batch)
+      if (batch.some(({ as }) => as === 'released')) store.bell.ring(queueId)
+      if (batch.some(bringsNext)) news(store, queueId)
       return outcomes
     },
     renew: async (batch, leaseMs) =>
@@ -50,6 +52,11 @@ export function postgresSubscription(parts: SubscriptionParts): Subscription {
       await letGo(parts, hand)
     },
   }
+}
+
+/** Its end lets the next one of its key go on, here or elsewhere. */
+function bringsNext({ as, delivery }: Settlement): boolean {
+  return as !== 'released' && delivery.envelope.orderingKey !== undefined
 }
 
 interface Receiving extends SubscriptionParts {

@@ -3,7 +3,7 @@ import type { Traits } from '../../transport/traits.ts'
 
 export const postgresTraits: Traits = {
   ...keepsAll,
-  order: 'none',
+  order: 'perKey',
   priorities: 10,
   capacity: 'sampled',
   clock: 'server',

@@ -9,6 +9,7 @@ import { allRefused } from '../../transport/atomic.ts'
 import { lost, refused } from '../../transport/outcomes.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { heldOf } from './held.ts'
+import { keysOf, lockKeys } from './order.ts'
 import { outcomesOf, sortItems, storeItems } from './send.ts'
 import { claimsOf, heldOfAll, seqsOf } from './settle.ts'
 import { findQueue, query, type Store } from './store.ts'
@@ -78,9 +79,7 @@ function transactionOn(store: Store, executor: PgExecutor): Transaction {
       options?.atomic === true
         ? sendAtomic(store, executor, queue, batch)
         : send(store, executor, queue, batch),
-    async ack(_queue, batch) {
-      return await ack(store, executor, batch)
-    },
+    ack: (queue, batch) => ack(store, executor, queue, batch),
   }
 }
 
@@ -106,20 +105,31 @@ async function send(store: Store, executor: PgExecutor, queue: string, batch: re
   if (queueId === undefined) return batch.map(() => refused('notFound'))
   const outcomes = outcomesOf(batch, await storeItems(store, executor, queueId, sortItems(batch)))
   const stored = outcomes.some((outcome) => outcome.ok && !outcome.duplicate)
-  // Sent by the server when the transaction commits, once however often it is asked for within one.
-  if (stored && store.notifyInTransaction) {
-    await executor.execute(store.sql.NOTIFY, [store.channel, String(queueId)])
-  }
+  if (stored) await notify(store, executor, queueId)
   return outcomes
+}
+
+/** Sent by the server when the transaction commits, once however often it is asked for within one. */
+async function notify(store: Store, executor: PgExecutor, queueId: number): Promise<void> {
+  if (!store.notifyInTransaction) return
+  await executor.execute(store.sql.NOTIFY, [store.channel, String(queueId)])
 }
 
 async function ack(
   store: Store,
   executor: PgExecutor,
+  queue: string,
   batch: readonly Delivery[],
 ): Promise<readonly Settled[]> {
   const all = heldOfAll(batch)
   if (all.length === 0) return batch.map(() => lost)
+  const keys = keysOf(batch.map(({ envelope }) => envelope))
+  if (keys.length > 0) {
+    const queueId = await findQueue(store, executor, queue)
+    if (queueId === undefined) return batch.map(() => lost)
+    await lockKeys(store, executor, queueId, keys)
+    await notify(store, executor, queueId)
+  }
   const done = seqsOf(await executor.execute(store.sql.ACK_IN_LEASE, claimsOf(all)))
   return batch.map((delivery) => {
     const held = heldOf(delivery)

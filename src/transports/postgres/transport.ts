@@ -10,6 +10,7 @@ import type {
   Transport,
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
+import { haltedKeys } from './halted-keys.ts'
 import { send } from './send.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, query, type Store } from './store.ts'
@@ -44,6 +45,7 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
     browse: browse(store),
     shelf: shelf(store),
+    haltedKeys: haltedKeys(store),
     transaction: (tx) =>
       store.closing.aborted ? Promise.reject(closedError('the transport')) : findTransaction(tx),
   }
@@ -71,6 +73,7 @@ async function ensure(
     textArray(specs.map(({ name }) => name)),
     textArray(specs.map(({ owner }) => owner)),
     numberArray(specs.map(({ maxDepth }) => maxDepth ?? null)),
+    textArray(specs.map(({ onDead = 'continue' }) => onDead)),
   ]
   await query(store, store.sql.ENSURE_QUEUES, params, { signal })
 }

@@ -1,0 +1,24 @@
+/** What is asked and said of ordering keys beside the triggers of `ordered-keys.ts`, once. */
+
+/** Before a statement that touches several keys: all lock them in one order, so that no two wait for each other. */
+export const LOCK_KEYS = `
+INSERT INTO {schema}.ordering_key AS known (queue_id, key)
+SELECT $1::integer, key FROM unnest($2::text[]) AS wanted (key) ORDER BY key COLLATE "C"
+ON CONFLICT (queue_id, key) DO UPDATE SET changes = known.changes + 1`
+
+export const LIST_HALTED = `
+SELECT key, halted_by, (date_part('epoch', halted_at) * 1000)::float8 AS halted_at,
+  (SELECT count(*) FROM {schema}.message AS waiting
+    WHERE waiting.queue_id = halted.queue_id AND waiting.ordering_key = halted.key)::float8 AS waiting
+FROM {schema}.ordering_key AS halted
+WHERE queue_id = $1::integer AND halted_by IS NOT NULL AND key > $2::text ORDER BY key LIMIT $3::integer`
+
+export const GET_HALTED = `
+SELECT key, halted_by, (date_part('epoch', halted_at) * 1000)::float8 AS halted_at,
+  (SELECT count(*) FROM {schema}.message AS waiting
+    WHERE waiting.queue_id = halted.queue_id AND waiting.ordering_key = halted.key)::float8 AS waiting
+FROM {schema}.ordering_key AS halted
+WHERE queue_id = $1::integer AND key = $2::text AND halted_by IS NOT NULL`
+
+export const SKIP_KEYS =
+  'SELECT key FROM {schema}.skip_keys($1::integer, $2::text[], $3::text, $4::text) AS key'
