@@ -13,18 +13,24 @@ export interface RedisSentinels {
   /** The primary first. */
   readonly servers: readonly RedisServer[]
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
+  /** Of the servers, and of the sentinels. */
+  readonly password: string
+  readonly sentinelPassword: string
   stop(): Promise<void>
 }
 
 const NAME = 'mymaster'
 const HOST = '127.0.0.1'
 const SENTINELS = 3
+const PASSWORD = 'of-the-servers'
+const SENTINEL_PASSWORD = 'of-the-sentinels'
 /** After this long without an answer a sentinel takes the primary for dead. */
 const DOWN_AFTER_MS = 1_000
 
 /** @param more arguments of both servers */
 export async function startRedisSentinels(more: readonly string[] = []): Promise<RedisSentinels> {
-  const args = ['--repl-diskless-sync-delay', '0', ...more]
+  const passwords = ['--requirepass', PASSWORD, '--masterauth', PASSWORD]
+  const args = ['--repl-diskless-sync-delay', '0', ...passwords, ...more]
   const started: PrivateServer[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(started.map((server) => server.stop()))
@@ -38,7 +44,7 @@ export async function startRedisSentinels(more: readonly string[] = []): Promise
     const following = ['--replicaof', HOST, String(primary.port)]
     const replica = keep(await startRedis('redis 7', { args: [...args, ...following] }))
     await until('the replica', 20_000, () =>
-      says(replica.url, 'INFO replication', /link_status:up/),
+      says(replica.url, PASSWORD, 'INFO replication', /link_status:up/),
     )
     const ports: number[] = []
     for (let n = 0; n < SENTINELS; n++) {
@@ -51,13 +57,15 @@ export async function startRedisSentinels(more: readonly string[] = []): Promise
       await until('sentinels that know each other and the replica', 30_000, () =>
         says(
           `redis://${HOST}:${port}`,
+          SENTINEL_PASSWORD,
           known,
           /num-slaves\s+\$1\s+1\s(?:.|\s)*num-other-sentinels\s+\$1\s+2\s/,
         ),
       )
     }
     const nodes = ports.map((port) => ({ host: HOST, port }))
-    return { name: NAME, servers: [primary, replica], nodes, stop }
+    const passwordsOf = { password: PASSWORD, sentinelPassword: SENTINEL_PASSWORD }
+    return { name: NAME, servers: [primary, replica], nodes, ...passwordsOf, stop }
   } catch (error) {
     await stop()
     throw error
@@ -70,6 +78,9 @@ async function startSentinel(port: number, primary: number): Promise<PrivateServ
     `port ${port}`,
     `bind ${HOST}`,
     `sentinel monitor ${NAME} ${HOST} ${primary} 2`,
+    `sentinel auth-pass ${NAME} ${PASSWORD}`,
+    `requirepass ${SENTINEL_PASSWORD}`,
+    `sentinel sentinel-pass ${SENTINEL_PASSWORD}`,
     `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
     `sentinel failover-timeout ${NAME} 10000`,
   ]
@@ -83,8 +94,13 @@ async function startSentinel(port: number, primary: number): Promise<PrivateServ
   })
 }
 
-async function says(url: string, command: string, expected: RegExp): Promise<boolean> {
-  const answer = await ask(placeOf(url, 6379), `${command}\r\n`, (bytes) =>
+async function says(
+  url: string,
+  password: string,
+  command: string,
+  expected: RegExp,
+): Promise<boolean> {
+  const answer = await ask(placeOf(url, 6379), `AUTH ${password}\r\n${command}\r\n`, (bytes) =>
     expected.test(bytes.toString()),
   )
   return answer !== undefined && expected.test(answer.toString())

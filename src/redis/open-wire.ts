@@ -3,7 +3,7 @@ import { MillraceError } from '../model/errors.ts'
 import { redact } from '../model/redact.ts'
 import type { RedisAddress, Sentinels } from './address.ts'
 import { anyClient } from './client-shapes.ts'
-import { RedisConnectionError } from './fault.ts'
+import { RedisConnectionError, wordOf } from './fault.ts'
 import type { Wire } from './wire.ts'
 import { manyWire } from './wire-many.ts'
 import { singleWire } from './wire-single.ts'
@@ -39,7 +39,11 @@ export async function openWire(
         : anyClient(redis.createSentinel(sentinelOptions(address.sentinels, timeoutMs, tls)))
   if (made === undefined) throw new Error('the client of @redis/client has another shape')
   const { client } = made
-  client.on('error', () => {})
+  /** With sentinels the client throws that none is available, and tells beside it what each of them said. */
+  let told: unknown
+  client.on('error', (error) => {
+    if (!opened && error instanceof Error) told = error
+  })
   // The client limits the connection of the socket, not what a server that hangs owes it afterwards.
   const giveUp = (): void => client.destroy()
   const cancel = clock.after(timeoutMs, giveUp)
@@ -48,18 +52,38 @@ export async function openWire(
     await client.connect()
   } catch (error) {
     signal.throwIfAborted()
-    const why = error instanceof Error ? redact(error.message || error.name) : String(error)
-    throw new RedisConnectionError(
-      `cannot connect to Redis (${why}); check that it runs and that address and account are right`,
-      'notApplied',
-      error,
-    )
+    throw refusal(error, told)
   } finally {
     cancel()
     signal.removeEventListener('abort', giveUp)
   }
   opened = true
   return made.kind === 'single' ? singleWire(made.client, true) : manyWire(made, true)
+}
+
+/** First words of what a server says that does not let us in. */
+const NOT_LET_IN: ReadonlySet<unknown> = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM'])
+
+function refusal(error: unknown, told: unknown): MillraceError {
+  const all = told === undefined || told === error ? [error] : [error, told]
+  const why = all.map(said).join(': ')
+  const cause = told ?? error
+  if (all.some((one) => NOT_LET_IN.has(wordOf(one)))) {
+    return new MillraceError(
+      'MILLRACE_DENIED',
+      `cannot connect to Redis, it does not let this account in (${why}); check user and password, with sentinels their own ones, too`,
+      { cause },
+    )
+  }
+  return new RedisConnectionError(
+    `cannot connect to Redis (${why}); check that it runs and that address and account are right`,
+    'notApplied',
+    cause,
+  )
+}
+
+function said(error: unknown): string {
+  return error instanceof Error ? redact(error.message || error.name) : String(error)
 }
 
 function givenWire(value: unknown): Wire {

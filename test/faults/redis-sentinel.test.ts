@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { createClient } from '@redis/client'
-import type { RedisSettings } from 'millrace/redis'
+import type { RedisAddress, RedisSettings } from 'millrace/redis'
 import { type RedisSentinels, startRedisSentinels } from '../../scripts/rig/redis-sentinels.ts'
 import type { RedisServer } from '../../scripts/rig/redis-server.ts'
 import { connectTo, envelope, signal } from '../transports/redis-bench.ts'
@@ -11,6 +11,8 @@ import { produce, work } from './load.ts'
 
 /** These kill servers, so they are private ones. */
 const available = redisServers().some(({ name }) => name === 'redis 7')
+
+type Sentinels = NonNullable<RedisAddress['sentinels']>
 
 /** What was confirmed longer ago than this has long been sent to the replica: replication is asynchronous, and quick. */
 const LAG_MS = 1_000
@@ -22,15 +24,36 @@ describe('redis with sentinels', { skip: available ? false : NO_REDIS }, () => {
   })
   after(() => site?.stop())
 
+  test('Sentinels that let nobody in, or know no such primary, are said as that, without a password.', async () => {
+    const { name, nodes, password } = site
+    const cases: readonly (readonly [Partial<Sentinels>, RegExp])[] = [
+      [{ sentinelPassword: 'geheim' }, /does not let this account in .*WRONGPASS.*sentinels/],
+      [{ sentinelPassword: site.sentinelPassword, name: 'other' }, /No such master/],
+      [{ sentinelPassword: site.sentinelPassword, password: 'geheim' }, /WRONGPASS/],
+    ]
+    for (const [more, said] of cases) {
+      const sentinels = { name, nodes, password, ...more }
+      const error: unknown = await connectTo({ sentinels, timeoutMs: 3_000 }).catch(
+        (refusal: unknown) => refusal,
+      )
+      assert.ok(error instanceof Error, `${said} was not refused`)
+      assert.match(error.message, said)
+      assert.doesNotMatch(error.message, /\n|geheim/)
+    }
+  })
   test('The primary is killed under load: senders and workers go on at the replica by themselves, and nothing older than the lag is lost.', (t) =>
     failover(t, site))
   test('With min-replicas-to-write a primary without its replica takes nothing, says so, and goes on with it.', () =>
     withoutReplica(site))
 })
 
-async function opened(t: TestContext, { name, nodes }: RedisSentinels) {
+async function opened(t: TestContext, site: RedisSentinels) {
+  const { name, nodes, password, sentinelPassword } = site
   const settings: RedisSettings = { prefix: freshPrefix(), timeoutMs: 5_000 }
-  const transport = await connectTo({ sentinels: { name, nodes }, ...settings })
+  const transport = await connectTo({
+    sentinels: { name, nodes, password, sentinelPassword },
+    ...settings,
+  })
   t.after(() => transport.close())
   await transport.topology.ensure([{ name: 'q', owner: 'team', maxDepth: undefined }], signal)
   return transport
@@ -67,7 +90,10 @@ async function failover(t: TestContext, site: RedisSentinels): Promise<void> {
 
 /** Runs behind the failover: the replica is the primary now, and the old one comes back as its replica. */
 async function withoutReplica(site: RedisSentinels): Promise<void> {
-  const [old, primary] = site.servers
+  const [old, primary] = site.servers.map((server) => ({
+    ...server,
+    url: server.url.replace('//', `//:${site.password}@`),
+  }))
   assert.ok(old && primary)
   await old.resume()
   // The sentinels would say so, too, some ten seconds later.
