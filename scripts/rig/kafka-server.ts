@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Backend } from './backend.ts'
 import { freePort, run, until } from './command.ts'
+import { archivedClasses } from './java-archive.ts'
 import { kafkaAnswers, knownBrokers } from './kafka-ask.ts'
 import { type KafkaNode, kafkaConfig } from './kafka-config.ts'
 import { JAVA_COMMAND, type JavaProgram, javaProgram } from './maven.ts'
@@ -36,9 +37,11 @@ const JVM = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1
 const LOG = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn']
 const CLUSTER_ID = 'millrace-rig-cluster-1'
 const READY_MS = 120_000
+/** Writing the archive is what takes long. */
+const ARCHIVE_MS = 120_000
 
 export async function startKafka(options: KafkaOptions = {}): Promise<Kafka> {
-  const program = await javaProgram('kafka-4.4.0', 'kafka_2.13')
+  const program = await kafkaProgram()
   const places = await Promise.all(
     Array.from({ length: options.nodes ?? 1 }, (_, n) => newPlace(n + 1)),
   )
@@ -62,6 +65,28 @@ export async function startKafka(options: KafkaOptions = {}): Promise<Kafka> {
   return { nodes, brokers: nodes.map(({ broker }) => broker), version: program.version, stop }
 }
 
+interface KafkaProgram extends JavaProgram {
+  readonly jvm: readonly string[]
+  /** Of the broker alone. */
+  readonly recording: readonly string[]
+}
+
+async function kafkaProgram(): Promise<KafkaProgram> {
+  const program = await javaProgram('kafka-4.4.0', 'kafka_2.13')
+  const archive = await archivedClasses(program.java, 'kafka-4.4.0', async (options) => {
+    const place = await newPlace(1)
+    const recorded = await startNode(
+      { ...program, jvm: JVM, recording: options },
+      place,
+      [place],
+      [],
+    )
+    await recorded.halt('clean', ARCHIVE_MS)
+    await recorded.stop()
+  })
+  return { ...program, jvm: [...JVM, ...archive], recording: [] }
+}
+
 async function complete(broker: string, count: number): Promise<void> {
   const what = `kafka at ${broker} knowing ${count} brokers`
   await until(what, READY_MS, async () => (await knownBrokers(broker)) === count)
@@ -72,7 +97,7 @@ async function newPlace(id: number): Promise<KafkaNode> {
 }
 
 async function startNode(
-  { java, classPath }: JavaProgram,
+  { java, classPath, jvm, recording }: KafkaProgram,
   place: KafkaNode,
   places: readonly KafkaNode[],
   more: readonly string[],
@@ -86,9 +111,17 @@ async function startNode(
       const config = kafkaConfig(place, places, join(folder, 'data'), more)
       writeFileSync(configIn(folder), config)
       const format = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', configIn(folder)]
-      await run(java, [...JVM, ...LOG, '-cp', classPath, ...format])
+      await run(java, [...jvm, ...LOG, '-cp', classPath, ...format])
     },
-    args: (folder) => [...JVM, ...LOG, '-cp', classPath, 'kafka.Kafka', configIn(folder)],
+    args: (folder) => [
+      ...jvm,
+      ...recording,
+      ...LOG,
+      '-cp',
+      classPath,
+      'kafka.Kafka',
+      configIn(folder),
+    ],
     answers: () => kafkaAnswers(broker),
     readyMs: READY_MS,
   })

@@ -10,7 +10,8 @@ export type Ending = 'clean' | 'crash'
 /** A private server on loopback that a test may break. It keeps its port and its data until `stop`. */
 export interface PrivateServer {
   readonly folder: string
-  halt(how?: Ending): Promise<void>
+  /** A clean one that takes longer than `limitMs` is killed; 20 s by default. */
+  halt(how?: Ending, limitMs?: number): Promise<void>
   /** Starts again after `halt`. */
   resume(): Promise<void>
   restart(how?: Ending): Promise<void>
@@ -52,7 +53,7 @@ export async function startServer(program: ServerProgram): Promise<PrivateServer
 function handle(program: ServerProgram, folder: string, first: ChildProcess): PrivateServer {
   let child = first
   let stopped: Promise<void> | undefined
-  const halt = (how: Ending = 'clean'): Promise<void> => end(child, how)
+  const halt: PrivateServer['halt'] = (how = 'clean', limitMs) => end(child, how, limitMs)
   const resume = async (): Promise<void> => {
     child = await launch(program, folder)
   }
@@ -104,12 +105,13 @@ async function launch(program: ServerProgram, folder: string): Promise<ChildProc
   return child
 }
 
-async function end(child: ChildProcess, how: Ending): Promise<void> {
+async function end(child: ChildProcess, how: Ending, limitMs = CLEAN_MS): Promise<void> {
   if (hasEnded(child) || child.pid === undefined) return
+  child.ref()
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   child.kill('SIGCONT')
   child.kill(how === 'clean' ? 'SIGTERM' : 'SIGKILL')
-  const last = setTimeout(() => child.kill('SIGKILL'), CLEAN_MS)
+  const last = setTimeout(() => child.kill('SIGKILL'), limitMs)
   await gone
   clearTimeout(last)
 }
