@@ -5,17 +5,24 @@ import { show } from '../model/problems.ts'
 /** Stores take names of so many characters. */
 const NAME_MAX = 255
 
-/** Names the downstream of a payload; undefined (said once) when the queue's function gives no name. */
-export function downstreamOf(
-  queue: { readonly name: string; downstream?(payload: unknown): string },
-  logger: Logger,
+export interface NameGiver {
+  readonly queue: string
+  /** The function, as the user knows it. */
+  readonly what: string
+  readonly logger: Logger
+}
+
+/** What a queue's function names a payload by; undefined (said once) when it gives no name. */
+export function nameGiver(
+  { queue, what, logger }: NameGiver,
+  give: (payload: unknown) => string,
 ): (payload: unknown) => string | undefined {
   let said = false
-  const none = (what: string): undefined => {
+  const none = (why: string): undefined => {
     if (!said) {
       logger.warn(
-        `queue "${queue.name}": its downstream function ${what}; expected a text of 1 to ${NAME_MAX} characters; such messages run without a breaker (said once)`,
-        { queue: queue.name },
+        `queue "${queue}": its ${what} function ${why}; expected a text of 1 to ${NAME_MAX} characters; such messages run without it (said once)`,
+        { queue },
       )
     }
     said = true
@@ -23,7 +30,7 @@ export function downstreamOf(
   }
   return (payload) => {
     try {
-      const name: unknown = queue.downstream?.(payload)
+      const name: unknown = give(payload)
       const isName = typeof name === 'string' && name.length > 0 && name.length <= NAME_MAX
       return isName && !name.includes('\0') ? name : none(`gave ${show(name)}`)
     } catch (error) {

@@ -39,4 +39,10 @@ export {
   RUNNING,
 } from './kill-switch.ts'
 export { type Measure, measured, type Ran, runsPerSecond } from './measure.ts'
+export {
+  type BucketLevel,
+  bucketTaken,
+  type RateLimit,
+  turnOf,
+} from './rate-limit.ts'
 export { type Recommendation, recommend, type ScaleFacts, type ScaleGoal } from './recommend.ts'

@@ -2,6 +2,7 @@ import type { Clock } from '../model/clock.ts'
 import type { Buckets } from '../store/buckets.ts'
 import type { Lease, Leases } from '../store/leases.ts'
 import type { SwappedStates } from '../store/swapped-states.ts'
+import { type BucketLevel, bucketTaken } from './rate-limit.ts'
 
 /** What all workers share, here by those of one process alone (`scope: 'process'`). */
 export interface Share {
@@ -50,23 +51,18 @@ export function processShare(clock: Clock): Share {
 }
 
 /** Names in use at a time; one that nobody uses is full again in its time, and so is one that was forgotten. */
-const BUCKETS_MAX = 1_000
+const BUCKETS_MAX = 10_000
 
-function processBuckets(clock: Clock): Buckets {
-  const levels = new Map<string, { readonly level: number; readonly at: number }>()
+export function processBuckets(clock: Clock): Buckets {
+  const levels = new Map<string, BucketLevel>()
   return {
-    take: async (name, { capacity, refillPerSecond }, tokens) => {
-      const now = clock.now()
-      const found = levels.get(name)
-      const refilled = found && found.level + ((now - found.at) * refillPerSecond) / 1_000
-      const level = Math.min(capacity, refilled ?? capacity)
-      const taken = level >= tokens
+    take: async (name, rate, tokens) => {
+      const { after, answer } = bucketTaken(levels.get(name), rate, tokens, clock.now())
       levels.delete(name)
-      levels.set(name, { level: taken ? level - tokens : level, at: now })
+      levels.set(name, after)
       const [oldest] = levels.keys()
       if (levels.size > BUCKETS_MAX && oldest !== undefined) levels.delete(oldest)
-      const missingMs = ((tokens - level) * 1_000) / refillPerSecond
-      return { taken, retryAfterMs: taken ? 0 : tokens > capacity ? undefined : missingMs }
+      return answer
     },
   }
 }

@@ -7,9 +7,10 @@ import type { Store } from '../store/store.ts'
 import type { SlotSettings } from './adapt-slots.ts'
 import type { BreakerPass, Breakers } from './breakers.ts'
 import { type ConsumerSwitch, consumerSwitch } from './consumer-switch.ts'
-import { downstreamOf } from './downstream.ts'
+import { nameGiver } from './downstream.ts'
 import type { KillSwitchSettings } from './kill-switch.ts'
 import type { Meter } from './meter.ts'
+import type { RateLimiter } from './rate-limiter.ts'
 import { type QueueSight, slotControl } from './slot-control.ts'
 
 /** What the worker of one queue asks before it takes more, and tells of its runs. */
@@ -71,6 +72,7 @@ export interface QueueFlowOptions {
   readonly logger: Logger
   readonly meter: Meter
   readonly breakers: Breakers | undefined
+  readonly limiter: RateLimiter | undefined
   readonly definition: FlowQueue
   readonly store: Store | undefined
   readonly gauge: () => Promise<QueueSight>
@@ -136,9 +138,29 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
 
 const NOW: Admitted = { as: 'now', pass: undefined }
 
-function admission({ breakers, definition, logger }: QueueFlowOptions): QueueFlow['admit'] {
-  if (breakers === undefined) return () => NOW
-  const nameOf = downstreamOf(definition, logger)
+function admission(options: QueueFlowOptions): QueueFlow['admit'] {
+  const { breakers, limiter } = options
+  if (breakers === undefined && limiter === undefined) return () => NOW
+  const byBreaker = breakers === undefined ? () => NOW : admittedBy(breakers, options)
+  if (limiter === undefined) return byBreaker
+  // What waits for its downstream takes no token.
+  return (payload) =>
+    chain(byBreaker(payload), async (admitted) => {
+      const delayMs = admitted.as === 'now' ? await limiter.ask(payload) : undefined
+      if (delayMs === undefined || admitted.as === 'later') return admitted
+      if (admitted.pass !== undefined) breakers?.concluded(admitted.pass, 'undecided')
+      return { as: 'later', delayMs }
+    })
+}
+
+function admittedBy(
+  breakers: Breakers,
+  { definition, logger }: QueueFlowOptions,
+): QueueFlow['admit'] {
+  const { name: queue } = definition
+  const nameOf = nameGiver({ queue, what: 'downstream', logger }, (payload) =>
+    definition.downstream ? definition.downstream(payload) : '',
+  )
   return (payload) => {
     const downstream = nameOf(payload)
     if (downstream === undefined) return NOW

@@ -15,7 +15,14 @@ import { backendView } from './backend-view.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
 import { type DrainRate, drainRate } from './drain-rate.ts'
-import { breakersOf, measureOf, resumedConsumers, sightOf, storeError } from './flow-sources.ts'
+import {
+  breakersOf,
+  limiterOf,
+  measureOf,
+  resumedConsumers,
+  sightOf,
+  storeError,
+} from './flow-sources.ts'
 import { healthOf } from './health.ts'
 import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import type { Handler } from './message.ts'
@@ -83,6 +90,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
       queue: name,
       meter: lane.meter,
       breakers: lane.breakers,
+      limiter: limiterOf(lane.queue, resolved, parts.store),
       definition: lane.queue,
       store: parts.store,
       gauge: () => sightOf(parts.transport, name),

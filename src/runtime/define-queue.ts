@@ -4,6 +4,7 @@ import { isObject, read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import { resolveBreaker } from './breaker-choice.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
+import { resolveRateLimit } from './rate-limit-choice.ts'
 
 const DAY_MS = 86_400_000
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
@@ -22,6 +23,7 @@ const KEYS = [
   'downstream',
   'breaker',
   'gate',
+  'rateLimit',
   'classify',
   'codec',
 ]
@@ -63,6 +65,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
     },
     capacity: resolveCapacity(options.capacity, found),
     ...(options.downstream ? { downstream: options.downstream } : {}),
+    rateLimit: resolveRateLimit(options.rateLimit, found),
     breaker: resolveBreaker(options.downstream, options, found),
     classify: options.classify,
     codec: options.codec ?? jsonCodec,

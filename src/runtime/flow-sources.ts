@@ -2,7 +2,9 @@ import { type Breakers, breakers } from '../flow/breakers.ts'
 import { resetEverywhere } from '../flow/consumer-switch.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Meter } from '../flow/meter.ts'
+import { processBuckets } from '../flow/process-share.ts'
 import type { QueueFlow } from '../flow/queue-flow.ts'
+import { type RateLimiter, rateLimiter } from '../flow/rate-limiter.ts'
 import type { QueueSight } from '../flow/slot-control.ts'
 import { backendError } from '../model/backend-error.ts'
 import type { Store } from '../store/store.ts'
@@ -58,4 +60,16 @@ export function breakersOf(
   if (breaker === undefined) return undefined
   const share = breaker.scope === 'store' ? store : undefined
   return breakers({ queue: name, settings: breaker, clock, random, logger, store: share })
+}
+
+export function limiterOf(
+  queue: AnyQueue,
+  { clock, logger }: Pick<ResolvedOptions, 'clock' | 'logger'>,
+  store: Store | undefined,
+): RateLimiter | undefined {
+  const { rateLimit, name } = queue
+  if (rateLimit === undefined) return undefined
+  const shared = rateLimit.scope === 'store' ? store?.buckets : undefined
+  const buckets = shared ?? processBuckets(clock)
+  return rateLimiter({ ...rateLimit, queue: name, buckets, clock, logger })
 }

@@ -81,6 +81,11 @@ function checkBreakers(
 ): void {
   if (store !== undefined || !Array.isArray(queues)) return
   for (const queue of queues) {
+    if (read(read(queue, 'rateLimit'), 'scope') === 'store') {
+      found.add(
+        `store: queue ${show(read(queue, 'name'))} has a rateLimit that all workers share through a store; give one (see millrace/store), or write rateLimit: { scope: 'process' }: then it is the rate of each process`,
+      )
+    }
     if (read(read(queue, 'breaker'), 'scope') !== 'store') continue
     found.add(
       `store: queue ${show(read(queue, 'name'))} has a downstream, and its breaker is shared by all workers through a store; ` +

@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Codec } from '../codec/codec.ts'
 import type { Classify } from '../model/classify.ts'
 import type { BreakerChoice, BreakerOptions, GateOptions } from './breaker-choice.ts'
+import type { RateLimitChoice, RateLimitOptions } from './rate-limit-choice.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
 export type QueueOptions<Schema extends StandardSchemaV1> = QueueBasics<Schema> &
@@ -53,6 +54,8 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
    * breaker.scope, and few at first afterwards. `false`: each message waits by itself.
    */
   readonly gate?: GateOptions | false
+  /** Messages per second, of the queue and of each key, that all workers together let run. Default: as fast as they can. */
+  readonly rateLimit?: RateLimitOptions<StandardSchemaV1.InferOutput<Schema>>
   /** Asked before the built-in classifier; undefined leaves it to the built-in one. */
   readonly classify?: Classify
   /** How payloads become bytes. Default: JSON. */
@@ -87,6 +90,7 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   /** A method, as idempotencyKey. */
   downstream?(payload: Out): string
   readonly breaker: BreakerChoice | undefined
+  readonly rateLimit: RateLimitChoice<Out> | undefined
   readonly classify: Classify | undefined
   readonly codec: Codec
 }

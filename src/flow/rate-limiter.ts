@@ -1,0 +1,80 @@
+import type { Clock } from '../model/clock.ts'
+import { messageOfError } from '../model/describe-error.ts'
+import type { Logger } from '../model/logger.ts'
+import type { Buckets } from '../store/buckets.ts'
+import { nameGiver } from './downstream.ts'
+import { type RateLimit, turnOf } from './rate-limit.ts'
+
+/** The rates of one queue: of all its messages, and of those of one key. */
+export interface RateLimiter {
+  /** Undefined: it may run. A number: it waits so long, in ms, given back without blame. */
+  ask(payload: unknown): Promise<number | undefined>
+}
+
+export interface RateLimiterOptions {
+  readonly queue: string
+  readonly all: RateLimit | undefined
+  readonly perKey: (RateLimit & { key(payload: unknown): string }) | undefined
+  readonly buckets: Buckets
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** Nobody can count: a rate that is passed is worse than a message that is late. */
+const AWAY_MS = 1_000
+/** Turns that are further away are not known so exactly. */
+const LONGEST_MS = 300_000
+/** Keys whose last turn is remembered, or a token that was taken for nothing. */
+const KEYS_MAX = 10_000
+
+export function rateLimiter(options: RateLimiterOptions): RateLimiter {
+  const { queue, all, perKey, clock, logger } = options
+  const turns = new Map<string, number>()
+  /** Taken, but then the queue's own rate said no: the key's next message has it. */
+  const spare = new Set<string>()
+  const keyOf = perKey && nameGiver({ queue, what: 'rateLimit.perKey.key', logger }, perKey.key)
+  let failing = false
+
+  const take = async (name: string, limit: RateLimit): Promise<number | undefined> => {
+    const rate = { capacity: limit.burst, refillPerSecond: limit.perSecond }
+    try {
+      const { taken, retryAfterMs } = await options.buckets.take(name, rate, 1)
+      failing = false
+      if (taken) return undefined
+      const now = clock.now()
+      const turn = turnOf(turns.get(name), now, retryAfterMs ?? AWAY_MS, limit.perSecond)
+      turns.delete(name)
+      turns.set(name, Math.min(turn, now + LONGEST_MS))
+      forgetOldest(turns)
+      return Math.ceil(Math.min(turn - now, LONGEST_MS))
+    } catch (error) {
+      const what = `its rate cannot be counted (${messageOfError(error)}); its messages wait`
+      if (!failing) logger.warn(`queue "${queue}": ${what}`, { queue })
+      failing = true
+      return AWAY_MS
+    }
+  }
+
+  return {
+    ask: async (payload) => {
+      const key = keyOf?.(payload)
+      const name = `flow:rate:${queue}:${key ?? ''}`
+      const isLimited = perKey !== undefined && key !== undefined
+      if (isLimited && !spare.delete(name)) {
+        const waitMs = await take(name, perKey)
+        if (waitMs !== undefined) return waitMs
+      }
+      const waitMs = all && (await take(`flow:rate:${queue}`, all))
+      if (waitMs !== undefined && isLimited) {
+        spare.add(name)
+        forgetOldest(spare)
+      }
+      return waitMs
+    },
+  }
+}
+
+function forgetOldest(names: Map<string, number> | Set<string>): void {
+  const [oldest] = names.keys()
+  if (names.size > KEYS_MAX && oldest !== undefined) names.delete(oldest)
+}
