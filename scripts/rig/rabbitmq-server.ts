@@ -89,25 +89,12 @@ async function startNode(
   }
 }
 
-const JOIN_TRIES = 3
-
-/** On a busy machine a node that has just booted may start its app once more after it was stopped. */
-async function stopAndJoin(server: RabbitmqServer, node: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    await server.ctl('stop_app')
-    try {
-      await server.ctl('join_cluster', node)
-      return
-    } catch (error) {
-      if (tries === JOIN_TRIES) throw error
-    }
-  }
-}
-
 async function joinCluster(server: RabbitmqServer, node: string): Promise<void> {
   try {
-    await stopAndJoin(server, node)
-    await server.ctl('start_app')
+    // A node that answers may still be booting, and would start its app after it was stopped.
+    for (const step of [['await_startup'], ['stop_app'], ['join_cluster', node], ['start_app']]) {
+      await server.ctl(...step)
+    }
   } catch (error) {
     await server.stop()
     throw error
