@@ -9,7 +9,7 @@ import type { Asking, Machine, Outcome, Results } from './outcome.ts'
 import { page, table } from './page.ts'
 import { type Places, places } from './places.ts'
 import { order, type Plan, readPlan, USAGE } from './plan.ts'
-import { recorded, together } from './recorded.ts'
+import { recorded, recordedPostgres, together } from './recorded.ts'
 import { startServers } from './servers.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -93,7 +93,10 @@ async function describeMachine(postgresUrl: string | undefined): Promise<Machine
     memoryGb: Math.round(totalmem() / 1024 ** 3),
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
-    postgres: postgresUrl === undefined ? undefined : await postgresVersion(postgresUrl),
+    postgres:
+      postgresUrl === undefined
+        ? recordedPostgres(lastResults())
+        : await postgresVersion(postgresUrl),
   }
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { BACKENDS } from './contender.ts'
-import type { Outcome } from './outcome.ts'
+import type { Machine, Outcome } from './outcome.ts'
 import { QUESTIONS } from './questions.ts'
 
 /** What the file keeps of an outcome: of the question, its name. */
@@ -16,6 +16,13 @@ export function recorded(file: string | undefined): readonly Outcome[] {
     const question = QUESTIONS.find(({ id }) => id === outcome.question)
     return question === undefined ? [] : [{ ...outcome, question }]
   })
+}
+
+/** Of the last run that had one. */
+export function recordedPostgres(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined
+  const { machine }: { readonly machine: Machine } = JSON.parse(readFileSync(file, 'utf8'))
+  return machine.postgres
 }
 
 /** The new answers, and the old ones of what was not asked again, in the order of the page. */
