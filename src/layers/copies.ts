@@ -18,7 +18,13 @@ export function copies(inner: Transport): Transport {
   const closing = new AbortController()
   return {
     ...inner,
-    traits: { ...inner.traits, release: 'delayed', uncountedRelease: true, keepsHistory: true },
+    traits: {
+      ...inner.traits,
+      release: 'delayed',
+      uncountedRelease: true,
+      keepsHistory: true,
+      releaseMayDouble: true,
+    },
     async subscribe(queue, options) {
       const subscription = await inner.subscribe(queue, options)
       return copyingSubscription(subscription, {

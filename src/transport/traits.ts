@@ -7,6 +7,11 @@ export interface Traits {
    * again, and is never lost. Absent: it stays acked.
    */
   readonly acksMayBeUndone?: true
+  /**
+   * A release that was not answered ok may have left a copy beside the message: then both come, under one id. Absent: it left
+   * one message.
+   */
+  readonly releaseMayDouble?: true
   readonly claim:
     | { readonly kind: 'lease'; readonly maxMs: number }
     | { readonly kind: 'session' }

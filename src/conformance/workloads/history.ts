@@ -10,6 +10,8 @@ export interface History {
    * sender's duplicate, not the queue's.
    */
   sentInDoubt(id: string): void
+  /** A release of it left a copy, or did not: whether both were acked says nothing about the queue. */
+  doubled(id: string): void
   delivered(id: string): void
   acked(id: string): void
   /** The ack was sent and its answer was lost. */
@@ -37,6 +39,7 @@ export function newHistory(): History {
   const deliveries = new Map<string, number>()
   const acks = new Map<string, number>()
   const maybe = new Set<string>()
+  /** Stored twice for all that is known. */
   const resent = new Set<string>()
   const deliveredAfterAck: string[] = []
   const bump = (counts: Map<string, number>, id: string): void => {
@@ -50,6 +53,7 @@ export function newHistory(): History {
       if (!acks.has(id) && !maybe.has(id)) inDoubt.add(id)
     },
     sentInDoubt: (id) => resent.add(id),
+    doubled: (id) => resent.add(id),
     delivered(id) {
       if (acks.has(id) && !resent.has(id)) deliveredAfterAck.push(id)
       bump(deliveries, id)

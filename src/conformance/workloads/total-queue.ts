@@ -179,6 +179,7 @@ async function settleAll(
         return false
       }
       if (outcome.fault.outcome === 'unknown' && settlement.as === 'acked') history.maybeAcked(id)
+      if (settlement.as === 'released' && transport.traits.releaseMayDouble) history.doubled(id)
       return outcome.fault.retryable
     })
   }
