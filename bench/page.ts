@@ -23,7 +23,7 @@ Written by \`npm run bench\` on ${date}; the numbers of every round are in \`ben
 
 Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite\`. Questions
 that a run does not ask keep their last answers, and so do stores. The other queues are installed into \`bench/peers\` the first time; Postgres is found or started as for the tests, a broker is started for the run;
-one that is not at hand is left out and named. All brokers: `npm run bench -- --backend redis --backend nats --backend rabbitmq --backend kafka --backend sqs`.
+one that is not at hand is left out and named. All brokers: \`npm run bench -- --backend redis --backend nats --backend rabbitmq --backend kafka --backend sqs\`.
 
 ${table(results)}
 ## Settings
