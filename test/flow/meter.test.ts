@@ -90,6 +90,22 @@ test('What a store did not take is told later, and the log has it once.', async 
   assert.equal(Math.round((await one.fleet())?.runs ?? 0), 60)
 })
 
+test('What others were always faster to write is told the next time.', async () => {
+  const clock = virtualClock()
+  const store = failing()
+  store.fails = false
+  const { swap } = store.states
+  store.states.swap = async () => undefined as unknown as bigint
+  const one = meter({ queue: 'q', clock, random: () => 0, logger: silentLogger, store })
+  one.began()
+  one.ended(5)
+  await Promise.all([one.flush(), clock.advance(10_000)])
+  assert.equal(await one.fleet(), undefined)
+  store.states.swap = swap
+  await one.flush()
+  assert.equal((await one.fleet())?.runs, 1)
+})
+
 for (const broken of ['', 'paused', '[]', '{"at":1}', '{"at":"1","since":1,"runs":1,"busyMs":1}']) {
   test(`A state that is none of ours is no measure: ${broken || 'nothing'}.`, async () => {
     const store = failing()

@@ -97,15 +97,39 @@ test('A key with many messages keeps to its rate, and delays no other key.', asy
   await close()
 })
 
-test('A token that the queue’s own rate made useless is kept for the key.', async () => {
-  const { clock, runs, send, close } = await fleet(
-    { perSecond: 10, burst: 1, perKey: { key: ({ tenant }) => tenant, perSecond: 10, burst: 1 } },
-    1,
-  )
-  for (const tenant of ['a', 'b', 'c']) await send(tenant, 30)
-  await clock.advance(14_000)
-  assert.equal(runs.length, 90, 'ten a second, though each asks for two tokens')
+test('With a rate of the queue and of each key, the smaller one decides, and it is used.', async () => {
+  const perKey = { key: ({ tenant }: Call) => tenant, perSecond: 6 }
+  const { clock, runs, send, close } = await fleet({ perSecond: 10, perKey }, 1)
+  for (const tenant of ['a', 'b']) await send(tenant, 300)
+  await clock.advance(30_000)
+  assert.ok(runs.length >= 270 && runs.length <= 311, `${runs.length} of 310`)
   await close()
+})
+
+test('A token that the queue’s own rate made useless is kept for the key.', async () => {
+  const taken: string[] = []
+  let full = false
+  const limiter = rateLimiter({
+    queue: 'q',
+    all: { perSecond: 1, burst: 1 },
+    perKey: { key: String, perSecond: 1, burst: 1 },
+    buckets: {
+      take: async (name) => {
+        taken.push(name)
+        const refused = full && name === 'flow:rate:q'
+        return refused ? { taken: false, retryAfterMs: 10 } : { taken: true, retryAfterMs: 0 }
+      },
+    },
+    clock: virtualClock(),
+    logger: silentLogger,
+  })
+  full = true
+  assert.equal(typeof (await limiter.ask('a')), 'number')
+  full = false
+  assert.equal(await limiter.ask('a'), undefined)
+  assert.equal(await limiter.ask('a'), undefined)
+  const ofKey = taken.filter((name) => name === 'flow:rate:q:a')
+  assert.equal(ofKey.length, 2, 'two ran, and two tokens were taken')
 })
 
 test('What is missing or wrong is said before the first message; with scope process no store is needed.', async () => {

@@ -36,7 +36,7 @@ const step = fc.record({
   afterMs: fc.integer({ min: 0, max: 5_000 }),
   outcome: fc.constantFrom('ok' as const, 'failed' as const),
 })
-const steps = fc.array(step, { maxLength: 300 })
+const steps = fc.array(step, { maxLength: 300, size: 'max' })
 
 test('It opens only at half of at least ten runs of one window, and then at once.', () => {
   fc.assert(
@@ -101,7 +101,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 
 test('A probe that lost its lease decides nothing, in whatever order probes begin and end.', () => {
   fc.assert(
-    fc.property(fc.array(act, { maxLength: 60 }), (acts) => {
+    fc.property(fc.array(act, { maxLength: 60, size: 'max' }), (acts) => {
       let state = CLOSED
       for (let i = 0; i < 10; i++) state = ran(state, 'failed', START)
       const now = state.until + 1_000_000

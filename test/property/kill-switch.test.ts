@@ -20,7 +20,7 @@ interface Run {
 const runs = (kinds: readonly (string | undefined)[], afterMs: number) =>
   fc.array(
     fc.record({ afterMs: fc.integer({ min: 0, max: afterMs }), kind: fc.constantFrom(...kinds) }),
-    { minLength: 1, maxLength: 400 },
+    { minLength: 1, maxLength: 400, size: 'max' },
   )
 
 /** Each state that it went through, with the time of each run. */

@@ -9,7 +9,11 @@ const rate = fc.record({
 })
 
 test('In no stretch of time do more go than the burst and what the rate gives.', () => {
-  const gaps = fc.array(fc.integer({ min: 0, max: 2_000 }), { minLength: 1, maxLength: 200 })
+  const gaps = fc.array(fc.integer({ min: 0, max: 2_000 }), {
+    minLength: 1,
+    maxLength: 200,
+    size: 'max',
+  })
   fc.assert(
     fc.property(rate, gaps, (limit, waits) => {
       let bucket: BucketLevel | undefined
