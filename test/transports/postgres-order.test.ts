@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type pg from 'pg'
 import { quoteIdentifier } from '../../src/sql/pg-name.ts'
 import { queueSchema } from '../../src/transports/postgres/schema.ts'
 import { envelope, open, signal, until } from './postgres-bench.ts'
@@ -13,6 +14,19 @@ const subscribing = { group: 'g', leaseMs: 60_000, maxInFlight: 100 } as const
 
 function keyed(id: string) {
   return envelope(id, { orderingKey: id.slice(0, 1) })
+}
+
+/** How many wait for this one's transaction, or for somebody who waits for it. */
+async function waitersOf(holder: pg.PoolClient, pool: pg.Pool): Promise<number> {
+  const { rows } = await holder.query('SELECT pg_backend_pid() AS pid')
+  const found = await pool.query(
+    `WITH RECURSIVE waiter (pid) AS (
+      SELECT $1::integer UNION SELECT behind.pid FROM pg_stat_activity AS behind
+      JOIN waiter ON waiter.pid = ANY (pg_blocking_pids(behind.pid)))
+    SELECT count(*)::int - 1 AS n FROM waiter`,
+    [rows[0]?.pid],
+  )
+  return found.rows[0]?.n
 }
 
 for (const { name, url } of servers) {
@@ -124,6 +138,107 @@ for (const { name, url } of servers) {
       return ids.length === 2
     })
     assert.deepEqual(ids.sort(), ['A2', 'B1'])
+    await pool.end()
+    await from.close()
+    await bench.dispose()
+  })
+
+  test(`${name}: A message that is cancelled while its turn comes leaves its turn to the next one.`, async () => {
+    const bench = await open(url, { queue: QUEUE })
+    const { transport } = bench
+    const pool = nodePool(url)
+    const admin = await pool.connect()
+    await transport.send(QUEUE, ['A1', 'A2', 'A3'].map(keyed), { signal })
+    const from = await transport.subscribe(QUEUE, subscribing)
+    const [head] = await from.receive({ max: 10, waitMs: 1_000, signal })
+    assert.ok(head)
+    await admin.query('BEGIN')
+    await admin.query(
+      `DELETE FROM ${quoteIdentifier(bench.schema)}.message WHERE queue_id = 1 AND id = 'A2'`,
+    )
+    const acked = from.settle([{ as: 'acked', delivery: head }])
+    await until(async () => (await waitersOf(admin, pool)) === 1)
+    await admin.query('COMMIT')
+    assert.deepEqual(await acked, [{ ok: true }])
+    const came = await from.receive({ max: 10, waitMs: 5_000, signal })
+    assert.deepEqual(
+      came.map((one) => one.envelope.id),
+      ['A3'],
+    )
+    admin.release()
+    await pool.end()
+    await from.close()
+    await bench.dispose()
+  })
+
+  test(`${name}: A send whose snapshot still sees messages of a key that are gone fails, and does not wait behind them.`, async () => {
+    const bench = await open(url, { queue: QUEUE })
+    const { transport } = bench
+    const pool = nodePool(url)
+    const late = await pool.connect()
+    for (const batch of [['A2'], ['A2', 'B1']]) {
+      await transport.send(QUEUE, [keyed('A1')], { signal })
+      await late.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+      await late.query('SELECT 1')
+      const from = await transport.subscribe(QUEUE, subscribing)
+      const [head] = await from.receive({ max: 10, waitMs: 1_000, signal })
+      assert.ok(head)
+      await from.settle([{ as: 'acked', delivery: head }])
+      const sending = await transport.transaction?.(late)
+      await assert.rejects(async () => sending?.send(QUEUE, batch.map(keyed)), { code: '40001' })
+      await late.query('ROLLBACK')
+      await from.close()
+    }
+    late.release()
+    await pool.end()
+    await bench.dispose()
+  })
+
+  test(`${name}: A settlement that comes too late leaves no key behind.`, async () => {
+    const bench = await open(url, { queue: QUEUE })
+    const { transport } = bench
+    await transport.send(QUEUE, ['A1', 'B1'].map(keyed), { signal })
+    const from = await transport.subscribe(QUEUE, subscribing)
+    const came = await from.receive({ max: 10, waitMs: 1_000, signal })
+    assert.equal(came.length, 2)
+    for (const { envelope: one } of came) await transport.browse?.cancel?.(QUEUE, one.id)
+    const settled = await from.settle(came.map((delivery) => ({ as: 'acked', delivery })))
+    assert.ok(settled.every(({ ok }) => !ok))
+    const pool = nodePool(url)
+    const { rows } = await pool.query(
+      `SELECT key FROM ${quoteIdentifier(bench.schema)}.ordering_key`,
+    )
+    assert.deepEqual(rows, [])
+    await pool.end()
+    await from.close()
+    await bench.dispose()
+  })
+
+  test(`${name}: A message that is sent again while it dies stays dead, and its key halted.`, async () => {
+    const bench = await open(url, { queue: QUEUE })
+    const { transport } = bench
+    const at = quoteIdentifier(bench.schema)
+    await transport.topology.ensure(
+      [{ name: QUEUE, owner: 'team', maxDepth: undefined, onDead: 'halt-key' }],
+      signal,
+    )
+    const pool = nodePool(url)
+    const holder = await pool.connect()
+    await transport.send(QUEUE, ['A1', 'A2'].map(keyed), { signal })
+    const from = await transport.subscribe(QUEUE, subscribing)
+    const [head] = await from.receive({ max: 10, waitMs: 1_000, signal })
+    assert.ok(head)
+    await holder.query('BEGIN')
+    await holder.query(`SELECT ${at}.lock_key(1, 'A')`)
+    const dying = from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: '' }])
+    await until(async () => (await waitersOf(holder, pool)) === 1)
+    const again = transport.send(QUEUE, [keyed('A1')], { signal })
+    await until(async () => (await waitersOf(holder, pool)) === 2)
+    await holder.query('COMMIT')
+    assert.deepEqual(await dying, [{ ok: true }])
+    assert.deepEqual(await again, [{ ok: true, id: 'A1', duplicate: true }])
+    assert.equal((await transport.haltedKeys?.get(QUEUE, 'A'))?.messageId, 'A1')
+    holder.release()
     await pool.end()
     await from.close()
     await bench.dispose()

@@ -1,10 +1,14 @@
 /** What is asked and said of ordering keys beside the triggers of `ordered-keys.ts`, once. */
 
-/** Before a statement that touches several keys: all lock them in one order, so that no two wait for each other. */
+/** Before a statement that sends to several keys: all lock them in one order, so that no two wait for each other. */
 export const LOCK_KEYS = `
-INSERT INTO {schema}.ordering_key AS known (queue_id, key)
-SELECT $1::integer, key FROM unnest($2::text[]) AS wanted (key) ORDER BY key COLLATE "C"
-ON CONFLICT (queue_id, key) DO UPDATE SET changes = known.changes + 1`
+SELECT count({schema}.lock_key($1::integer, key)) AS halted
+FROM (SELECT key FROM unnest($2::text[]) AS wanted (key) ORDER BY key COLLATE "C") AS ordered`
+
+/** The same before messages of several keys end. It makes no row: nothing would remove it where the message is gone already. */
+export const LOCK_KNOWN_KEYS = `
+SELECT 1 AS locked FROM {schema}.ordering_key
+WHERE queue_id = $1::integer AND key = ANY ($2::text[]) ORDER BY key FOR UPDATE`
 
 export const LIST_HALTED = `
 SELECT key, halted_by, (date_part('epoch', halted_at) * 1000)::float8 AS halted_at,

@@ -9,7 +9,7 @@ export function keysOf(envelopes: readonly Envelope[]): readonly string[] {
   return keys.length < 2 ? keys : [...new Set(keys)]
 }
 
-/** Within a transaction, before a statement that sends or ends messages of several keys; one key cannot be in disorder. */
+/** Within a transaction, before a statement that sends to several keys; one key cannot be in disorder. */
 export async function lockKeys(
   { sql }: Pick<Store, 'sql'>,
   executor: PgExecutor,
@@ -17,4 +17,14 @@ export async function lockKeys(
   keys: readonly string[],
 ): Promise<void> {
   if (keys.length > 1) await executor.execute(sql.LOCK_KEYS, [queueId, textArray(keys)])
+}
+
+/** The same before messages of several keys end. */
+export async function lockKnownKeys(
+  { sql }: Pick<Store, 'sql'>,
+  executor: PgExecutor,
+  queueId: number,
+  keys: readonly string[],
+): Promise<void> {
+  if (keys.length > 1) await executor.execute(sql.LOCK_KNOWN_KEYS, [queueId, textArray(keys)])
 }

@@ -24,17 +24,32 @@ const KEY_TABLE: readonly string[] = [
   'CREATE INDEX message_behind ON {schema}.message (queue_id) WHERE state = 4',
 ]
 
-/** Answers who halted it; null when it goes on. */
+/**
+ * Answers who halted it; null when it goes on. Updates first: a row that a snapshot still sees and that is gone fails there,
+ * while an insert alone would make a new one beside messages that the snapshot still sees, and stand behind them for ever.
+ */
 const LOCK_KEY = `
 CREATE FUNCTION {schema}.lock_key(a_queue integer, a_key text) RETURNS text
-LANGUAGE sql
+LANGUAGE plpgsql
 AS $body$
-INSERT INTO {schema}.ordering_key AS known (queue_id, key) VALUES (a_queue, a_key)
-ON CONFLICT (queue_id, key) DO UPDATE SET changes = known.changes + 1
-RETURNING halted_by
+DECLARE
+  halting text;
+BEGIN
+  UPDATE {schema}.ordering_key SET changes = changes + 1
+  WHERE queue_id = a_queue AND key = a_key RETURNING halted_by INTO halting;
+  IF NOT FOUND THEN
+    INSERT INTO {schema}.ordering_key AS known (queue_id, key) VALUES (a_queue, a_key)
+    ON CONFLICT (queue_id, key) DO UPDATE SET changes = known.changes + 1
+    RETURNING halted_by INTO halting;
+  END IF;
+  RETURN halting;
+END
 $body$`
 
-/** Of a key that is locked and not halted: the first one behind becomes the head, unless there is one. */
+/**
+ * Of a key that is locked and not halted: the first one behind becomes the head, unless there is one. Who removes one that is
+ * behind locks no key, so the first may go while this waits for it: then it is the next one's turn.
+ */
 const ADVANCE_KEY = `
 CREATE FUNCTION {schema}.advance_key(a_queue integer, a_key text) RETURNS void
 LANGUAGE plpgsql
@@ -46,19 +61,25 @@ BEGIN
     WHERE queue_id = a_queue AND ordering_key = a_key AND state < 4) THEN
     RETURN;
   END IF;
-  SELECT seq INTO next_seq FROM {schema}.message
-  WHERE queue_id = a_queue AND ordering_key = a_key AND state = 4 ORDER BY seq LIMIT 1;
-  IF next_seq IS NULL THEN
-    DELETE FROM {schema}.ordering_key WHERE queue_id = a_queue AND key = a_key;
-  ELSE
+  LOOP
+    SELECT seq INTO next_seq FROM {schema}.message
+    WHERE queue_id = a_queue AND ordering_key = a_key AND state = 4 ORDER BY seq LIMIT 1;
+    IF next_seq IS NULL THEN
+      DELETE FROM {schema}.ordering_key WHERE queue_id = a_queue AND key = a_key;
+      RETURN;
+    END IF;
     UPDATE {schema}.message
     SET state = CASE WHEN ready_at > clock_timestamp() THEN 1 WHEN alone THEN 3 ELSE 0 END
     WHERE seq = next_seq;
-  END IF;
+    EXIT WHEN FOUND;
+  END LOOP;
 END
 $body$`
 
-/** Whoever had halted its key and is redriven goes to its front; others of a key that is taken go behind. */
+/**
+ * Whoever had halted its key and is redriven goes to its front; others of a key that is taken go behind. One that is sent again
+ * while it dies is still on the shelf, and stays there.
+ */
 const ENTER_KEY = `
 CREATE FUNCTION {schema}.enter_key() RETURNS trigger
 LANGUAGE plpgsql
@@ -67,6 +88,9 @@ DECLARE
   halting text := {schema}.lock_key(NEW.queue_id, NEW.ordering_key);
 BEGIN
   IF halting = NEW.id THEN
+    IF EXISTS (SELECT 1 FROM {schema}.dead_letter WHERE queue_id = NEW.queue_id AND id = NEW.id) THEN
+      RETURN NULL;
+    END IF;
     UPDATE {schema}.ordering_key SET halted_by = NULL, halted_at = NULL
     WHERE queue_id = NEW.queue_id AND key = NEW.ordering_key;
   ELSIF halting IS NOT NULL OR EXISTS (SELECT 1 FROM {schema}.message
