@@ -106,6 +106,8 @@ function commit(store: TransactionStore, uncommitted: Uncommitted): void {
     held.forget()
   }
   for (const plan of plans) plan.store(now, store.nextSeq)
+  // What stood behind them may go on.
+  for (const queue of new Set(uncommitted.acks.map((held) => held.queue))) queue.wake()
 }
 
 function isHeld(held: Held, now: number): boolean {

@@ -1,4 +1,4 @@
-import type { Row } from '../../sql/executor.ts'
+import type { Row, SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
 import type { Browse, Gauge, StoredMessage } from '../../transport/transport.ts'
 import { advance, advanceLeaderless } from './keys.ts'
@@ -25,16 +25,11 @@ export function browse(store: Store): Browse {
         const found = prepared(handle, GET_MESSAGE).get(needQueue(handle, name).id, id)
         return found === undefined ? undefined : storedMessage(asRow(found), clock.now())
       }),
-    cancel: (name, id) =>
-      store.write(() => {
-        const queue = needQueue(handle, name)
-        const removed = prepared(handle, CANCEL).all(queue.id, id)[0]
-        if (removed === undefined) return false
-        prepared(handle, ADD_TO_TOTAL).run(-1, queue.id)
-        const { ordering_key: key } = asRow(removed)
-        if (typeof key === 'string') advance(handle, { queueId: queue.id, key }, clock.now())
-        return true
-      }),
+    async cancel(name, id) {
+      const isGone = await store.write(() => cancel(handle, name, id, clock.now()))
+      if (isGone) store.bell.ring()
+      return isGone
+    },
     async setPaused(name, paused) {
       const queueId = await store.write(() => {
         const { id } = needQueue(handle, name)
@@ -47,6 +42,16 @@ export function browse(store: Store): Browse {
   }
 }
 
+function cancel(handle: SqliteHandle, name: string, id: string, now: number): boolean {
+  const queue = needQueue(handle, name)
+  const removed = prepared(handle, CANCEL).all(queue.id, id)[0]
+  if (removed === undefined) return false
+  prepared(handle, ADD_TO_TOTAL).run(-1, queue.id)
+  const { ordering_key: key } = asRow(removed)
+  if (typeof key === 'string') advance(handle, { queueId: queue.id, key }, now)
+  return true
+}
+
 async function purge(store: Store, name: string): Promise<number> {
   let removed = 0
   for (const state of PURGED_STATES) {
@@ -54,6 +59,7 @@ async function purge(store: Store, name: string): Promise<number> {
       step = await store.write(() => purgeStep(store, name, state))
     }
   }
+  store.bell.ring()
   return removed
 }
 

@@ -43,16 +43,11 @@ export function shelf(store: Store): Shelf {
       store.bell.ring()
       return moved
     },
-    discard: (name, ids, note) =>
-      store.write(() => {
-        const queue = needQueue(handle, name)
-        const now = clock.now()
-        return ids.filter((id) => {
-          const queueKey = keyOfDead(handle, queue.id, id)
-          if (queueKey && unhalt(handle, queueKey, id)) advance(handle, queueKey, now)
-          return remove(handle, queue.id, id, { ...note, act: 'discard' }, now)
-        })
-      }),
+    async discard(name, ids, note) {
+      const gone = await store.write(() => discard(handle, name, ids, note, clock.now()))
+      if (gone.length > 0) store.bell.ring()
+      return gone
+    },
     audit: (name, limit) =>
       store.read(() =>
         prepared(handle, LIST_AUDIT)
@@ -77,6 +72,21 @@ function redrive(
   })
   if (moved.length > 0) prepared(handle, ADD_TO_TOTAL).run(moved.length, queue.id)
   return moved
+}
+
+function discard(
+  handle: SqliteHandle,
+  name: string,
+  ids: readonly string[],
+  note: AuditNote,
+  now: number,
+): readonly string[] {
+  const queue = needQueue(handle, name)
+  return ids.filter((id) => {
+    const queueKey = keyOfDead(handle, queue.id, id)
+    if (queueKey && unhalt(handle, queueKey, id)) advance(handle, queueKey, now)
+    return remove(handle, queue.id, id, { ...note, act: 'discard' }, now)
+  })
 }
 
 function keyOfDead(handle: SqliteHandle, queueId: number, id: string): QueueKey | undefined {
