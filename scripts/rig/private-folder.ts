@@ -69,10 +69,10 @@ function endIfOurs(pid: number, signal: NodeJS.Signals, folder: string): void {
   }
 }
 
-/** One that still writes would leave a folder behind that is half removed. A zombie has no command line any more. */
+/** One that still writes would leave a folder behind that is half removed; 15 s are for a busy machine. A zombie has no command line any more. */
 function waitForEnd(pid: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
-  for (let n = 0; n < 100 && readFileSync(`/proc/${pid}/cmdline`).length > 0; n++) {
+  for (let n = 0; n < 600 && readFileSync(`/proc/${pid}/cmdline`).length > 0; n++) {
     Atomics.wait(pause, 0, 0, 25)
   }
 }

@@ -21,7 +21,7 @@ test('Of three nodes the one that leads a queue is killed under load: nothing is
   nodes.push(await startRabbitmq({ join: first }))
   const urls = nodes.map((node) => node.url)
   const queue = freshName('led')
-  const transport = await openRabbit({ url: urls, timeoutMs: 5_000, heartbeatMs: 2_000 })
+  const transport = await openRabbit({ url: urls, timeoutMs: 15_000, heartbeatMs: 2_000 })
   t.after(() => transport.close())
   await ensure(transport, queue)
   const leader = await leaderOf(first, queue)
