@@ -94,6 +94,8 @@ export interface BackendView {
   readonly store: string | undefined
   /** What a confirmed message survives: the end of a process, of a machine's power, of a machine. */
   readonly durability: 'process' | 'disk' | 'replicated'
+  /** What that rests on, as the server told it at the start, a sentence each; empty where it tells nothing. */
+  readonly facts: readonly string[]
   readonly abilities: readonly {
     readonly need: string
     /** `nobody`: it needs a store, and the app has none. */

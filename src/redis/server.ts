@@ -13,6 +13,10 @@ export interface ServerFacts {
   readonly evicts: string | undefined
   readonly appendOnly: boolean | undefined
   readonly appendFsync: string | undefined
+  /** Bytes; 0 is no limit. */
+  readonly memoryMax: number | undefined
+  /** Replicas that are connected to it. */
+  readonly replicas: number | undefined
 }
 
 const VERSION_MIN = [6, 2] as const
@@ -28,6 +32,8 @@ export async function readFacts(parts: CallParts): Promise<ServerFacts> {
     evicts: info.get('maxmemory_policy') ?? (await config('maxmemory-policy')),
     appendOnly: flag(info.get('aof_enabled')),
     appendFsync: await config('appendfsync'),
+    memoryMax: numberOf(info.get('maxmemory')),
+    replicas: numberOf(info.get('connected_slaves')),
   }
 }
 
@@ -60,6 +66,23 @@ export function judgeServer(facts: ServerFacts, many: boolean, logger: Logger): 
   const durable = appendOnly === true && appendFsync === 'always'
   if (!durable) logger.warn(`what Redis has confirmed may be lost: ${lossOf(facts)}`)
   return durable
+}
+
+/** What durability rests on, for people; a sentence each. */
+export function toldFacts(facts: ServerFacts): readonly string[] {
+  const { evicts, appendOnly, appendFsync, memoryMax, replicas } = facts
+  const isDurable = appendOnly === true && appendFsync === 'always'
+  const limit = memoryMax === 0 ? 'no maxmemory' : `maxmemory ${memoryMax ?? 'unknown'}`
+  const lossless = 'appendonly is on and appendfsync is always, so a power cut loses nothing'
+  return [
+    `persistence: ${isDurable ? lossless : lossOf(facts)}`,
+    `eviction: maxmemory-policy is ${evicts ?? 'unknown'}, ${limit}`,
+    `failover: ${replicas ?? 'an unknown number of'} replicas; replication is asynchronous, so a failover loses what they had not received, and the loss of the machine all that no replica has`,
+  ]
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text)
 }
 
 function lossOf({ appendOnly, appendFsync }: ServerFacts): string {

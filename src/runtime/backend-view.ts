@@ -14,6 +14,7 @@ export function backendView<Tx>(parts: Parts<Tx>): BackendView {
     name: transport.name,
     store: store?.name,
     durability: transport.traits.durability,
+    facts: transport.facts ?? [],
     abilities: abilities.map(({ need, from, how }) =>
       from === 'store' && store === undefined
         ? { need, from: 'nobody', how: WITHOUT_STORE[need] ?? WITHOUT_STORE.others }

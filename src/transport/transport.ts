@@ -49,6 +49,8 @@ export interface Transport {
    * them to its reasons. Answers at once.
    */
   readonly problems?: () => readonly string[]
+  /** What durability rests on, as the server told it when we connected, a sentence each; `millrace doctor` shows them. */
+  readonly facts?: readonly string[]
   /** Of backends that commit positions: how a failed message waits, as the user named it; see `choiceNeeds` of the layers. */
   readonly retry?: 'hold' | 'park'
   readonly topology: Topology

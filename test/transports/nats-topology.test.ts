@@ -92,6 +92,35 @@ within('streams that keep what was acked are refused', async () => {
   await connection.close()
 })
 
+within(
+  'a stream in memory, with too few copies or a life below all retries is refused',
+  async () => {
+    const prefix = freshPrefix()
+    const connection = await dial({ servers })
+    const manager = await jetstreamManager(connection)
+    const day = 86_400_000
+    await manager.streams.add({
+      name: `${prefix}-queue-q`,
+      subjects: [`${prefix}.queue.q`],
+      retention: 'workqueue',
+      storage: 'memory',
+      max_age: 15 * day * 1_000_000,
+    })
+    const settings = { topology: 'check', replicas: 2, schedules: false } as const
+    const transport = await connecting(nats({ connection, prefix, ...settings }))
+    const spec = { name: 'q', owner: 'team', maxDepth: undefined }
+    const refused = transport.topology.ensure([{ ...spec, horizonMs: 20 * day }], signal)
+    await assert.rejects(refused, (error: Error) => {
+      assert.match(error.message, /storage is memory/)
+      assert.match(error.message, /num_replicas is 1; raise it, or pass replicas: 1/)
+      return error.message.includes(`to at least ${20 * day} ms`)
+    })
+    await transport.close()
+    await removeStreams(servers, prefix)
+    await connection.close()
+  },
+)
+
 within('topology check makes nothing and says what is missing', async () => {
   const prefix = freshPrefix()
   const transport = await connecting(nats({ servers, prefix, topology: 'check' }))

@@ -90,6 +90,21 @@ test('What a queue has more than ours and loses nothing by is left as it is.', {
   assert.equal(await refusal([queue]), '')
 })
 
+test('What lies under the names of the delays and is something else is refused as such, and left as it is.', {
+  skip,
+}, async () => {
+  const delayPrefix = freshName('delay')
+  const queue = `${delayPrefix}.25`
+  used.push(queue, `${delayPrefix}.stranded`)
+  await withChannel(address, (channel) => channel.assertQueue(queue, { durable: true }))
+  const text = await refusal([await declared('delayed', { arguments: quorum })], {
+    delays: true,
+    delayPrefix,
+  })
+  assert.match(text, /is not what delays need .*pass another delayPrefix/)
+  assert.match(text, /x-/)
+})
+
 test('With topology: check nothing is made, and all that is missing is listed.', {
   skip,
 }, async () => {

@@ -32,6 +32,8 @@ for (const { name, url } of servers) {
     test('Whichever key somebody deletes, what is sent afterwards is handled.', () =>
       deletedKeys(url))
     test('A queue that a newer version has laid out is refused.', () => newerLayout(url))
+    test('A queue that another group reads is refused, each queue by name.', () => otherGroup(url))
+    test('What durability rests on is told as the server has it.', () => told(url))
     test('Claims that vanished workers left empty are swept.', () => emptyClaims(url))
   })
 }
@@ -394,6 +396,33 @@ async function deletedKeys(url: string): Promise<void> {
       await subscription.settle(got.map((delivery) => ({ as: 'acked', delivery })))
       return got.some(({ envelope: { id } }) => id === after)
     })
+  }
+}
+
+async function otherGroup(url: string): Promise<void> {
+  const bench = await open(url)
+  const spec = (name: string) => ({ name, owner: 'team', maxDepth: undefined })
+  await bench.transport.topology.ensure([spec('r')], signal)
+  const other = await bench.another({ group: 'second' })
+  await assert.rejects(other.topology.ensure([spec('q'), spec('r')], signal), (error: Error) => {
+    assert.match(error.message, /queue "q" is read by the consumer group "millrace"/)
+    return /queue "r" is read by the consumer group "millrace"/.test(error.message)
+  })
+  await bench.transport.topology.ensure([spec('q'), spec('r')], signal)
+  await other.topology.ensure([spec('s')], signal)
+}
+
+async function told(url: string): Promise<void> {
+  const { facts = [] } = (await open(url)).transport
+  for (const part of [
+    /^persistence: append/,
+    /^eviction: maxmemory-policy is noeviction/,
+    /^failover: 0 rep/,
+  ]) {
+    assert.ok(
+      facts.some((fact) => part.test(fact)),
+      facts.join('\n'),
+    )
   }
 }
 

@@ -8,6 +8,7 @@ const good = {
   'retention.ms': '604800000',
   'retention.bytes': '-1',
   'min.insync.replicas': '2',
+  'unclean.leader.election.enable': 'false',
   'max.message.bytes': '1048588',
 }
 const needs = { retentionMs: 604_800_000, minInsyncReplicas: 2, maxMessageBytes: 1_048_588 }
@@ -23,6 +24,7 @@ test('A topic that would lose messages is refused, each difference by name.', ()
     ['retention.ms', '604799999'],
     ['retention.bytes', '1000'],
     ['min.insync.replicas', '1'],
+    ['unclean.leader.election.enable', 'true'],
     ['max.message.bytes', '1000'],
   ] as const
   for (const [name, value] of table) {

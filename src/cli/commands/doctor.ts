@@ -34,6 +34,7 @@ function lines(view: BackendView, reasons: readonly string[]): readonly string[]
   return [
     `backend: ${view.name}${view.store === undefined ? '' : `, store: ${view.store}`}`,
     `a confirmed message survives ${SURVIVES[view.durability]}`,
+    ...view.facts,
     '',
     ...table(
       HEAD,

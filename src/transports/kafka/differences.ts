@@ -6,6 +6,7 @@ const KEYS = [
   'retention.ms',
   'retention.bytes',
   'min.insync.replicas',
+  'unclean.leader.election.enable',
   'max.message.bytes',
 ]
 
@@ -121,6 +122,11 @@ function commonProblems(
   if (Number(copies) < minInsyncReplicas) {
     found.push(
       `topic "${topic}": min.insync.replicas is ${copies}, which confirms with fewer copies than minInsyncReplicas (${minInsyncReplicas})`,
+    )
+  }
+  if (settings.get('unclean.leader.election.enable') === 'true') {
+    found.push(
+      `topic "${topic}": unclean.leader.election.enable is true, which lets a broker without the newest messages lead and drop them; set it to false`,
     )
   }
   const bytes = settings.get('max.message.bytes')

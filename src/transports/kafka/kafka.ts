@@ -61,7 +61,9 @@ async function reach(
       const share = Math.ceil(timeoutMs / Math.max(1, hosts.length))
       const look = asking.metadata({ topics: [] })
       const { brokers } = await withinLimit(limits, 'connecting', look, signal, share)
-      return { open, asking, isReplicated: brokers.size > 1 }
+      // With fewer copies a confirmed message may lie on one broker alone; topics that would do that are refused.
+      const isReplicated = brokers.size > 1 && limits.options.minInsyncReplicas > 1
+      return { open, asking, isReplicated }
     } catch (error) {
       await asking.close().catch(() => {})
       errors.push(error)

@@ -7,8 +7,11 @@ import type { Store } from './store.ts'
 export function queueDifferences(
   { queue, stream, subject, laterAll }: QueueNames,
   config: StreamConfig,
-  { settings: { horizonMs, schedules } }: Pick<Store, 'settings'>,
+  { settings: { horizonMs, schedules, replicas } }: Pick<Store, 'settings'>,
+  /** What the queue's own retries may take. */
+  retriesMs = 0,
 ): readonly string[] {
+  const neededMs = Math.max(horizonMs, retriesMs)
   const say = (setting: string, got: unknown, wanted: string): string =>
     `stream ${stream} of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
   const found: string[] = []
@@ -32,15 +35,16 @@ export function queueDifferences(
     )
   }
   const maxAgeMs = millis(config.max_age)
-  if (maxAgeMs > 0 && maxAgeMs < horizonMs) {
+  if (maxAgeMs > 0 && maxAgeMs < neededMs) {
     found.push(
       say(
         'max_age',
         `${maxAgeMs} ms`,
-        `messages would end before their last retry; set it to 0, or to at least horizonMs (${horizonMs})`,
+        `messages would end before their last retry; set it to 0, or to at least ${neededMs} ms (horizonMs, or all retries of the queue)`,
       ),
     )
   }
+  found.push(...keptDifferences(config, replicas, say))
   if (config.no_ack === true)
     found.push(say('no_ack', true, 'a send could not be confirmed; remove it'))
   if (!takes(config, subject)) {
@@ -61,12 +65,14 @@ export function queueDifferences(
 export function shelfDifferences(
   { queue, shelf, shelfAll }: QueueNames,
   config: StreamConfig,
+  { settings: { replicas } }: Pick<Store, 'settings'>,
 ): readonly string[] {
   const say = (setting: string, got: unknown, wanted: string): string =>
     `stream ${shelf} for the dead letters of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
   const found: string[] = []
   if (config.retention !== 'limits')
     found.push(say('retention', config.retention, 'expected limits'))
+  found.push(...keptDifferences(config, replicas, say))
   if (config.max_msgs_per_subject !== 1) {
     found.push(say('max_msgs_per_subject', config.max_msgs_per_subject, 'expected 1'))
   }
@@ -129,6 +135,22 @@ export function consumerDifferences(
   }
   if (filters.length !== 1 || filters[0] !== subject) {
     found.push(say('filter_subject', filters.join(', ') || 'not set', `expected ${subject}`))
+  }
+  return found
+}
+
+/** On how many disks it lies; what is said of durability rests on that. */
+function keptDifferences(
+  { storage, num_replicas: copies }: StreamConfig,
+  replicas: number,
+  say: (setting: string, got: unknown, wanted: string) => string,
+): readonly string[] {
+  const found: string[] = []
+  if (storage !== 'file') {
+    found.push(say('storage', storage, 'a restart of the server loses all; use a stream on file'))
+  }
+  if (copies < replicas) {
+    found.push(say('num_replicas', copies, `raise it, or pass replicas: ${copies}`))
   }
   return found
 }

@@ -31,7 +31,7 @@ export interface NatsSettings {
   readonly duplicateWindowMs?: number
   /**
    * The longest that a message may take from its sending to its end, retries included, in ms. Default 14 days. A stream whose
-   * `max_age` is shorter is refused.
+   * `max_age` is shorter is refused, and so is one whose `max_age` is shorter than all retries of its queue.
    */
   readonly horizonMs?: number
   /**

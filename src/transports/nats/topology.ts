@@ -23,28 +23,26 @@ export async function ensure(
 async function ensureOne(store: Store, spec: QueueSpec): Promise<readonly string[]> {
   const names = queueNames(store, spec.name)
   if (store.settings.topology !== 'none') {
-    const differences = await compared(store, names)
+    const differences = await compared(store, names, spec.horizonMs)
     if (differences.length > 0) return differences
   }
   await store.client.manager.jetstream().publish(names.fact('owner'), spec.owner)
   return []
 }
 
-async function compared(store: Store, names: QueueNames): Promise<readonly string[]> {
+async function compared(
+  store: Store,
+  names: QueueNames,
+  horizonMs: number | undefined,
+): Promise<readonly string[]> {
   const queue = await streamOf(store, queueStream(store, names))
   const shelf = await streamOf(store, shelfStream(store, names))
-  const missing = [
-    ...(queue ? [] : [absent(names, `stream ${names.stream}`)]),
-    ...(shelf ? [] : [absent(names, `stream ${names.shelf}`)]),
-  ]
-  if (!queue || !shelf) return missing
-  const consumer = await consumerOf(store, names)
+  const lacks = (what: string): readonly string[] => [absent(names, what)]
+  const consumer = queue && (await consumerOf(store, names))
   return [
-    ...queueDifferences(names, queue, store),
-    ...shelfDifferences(names, shelf),
-    ...(consumer
-      ? consumerDifferences(names, consumer)
-      : [absent(names, `consumer ${names.consumer}`)]),
+    ...(queue ? queueDifferences(names, queue, store, horizonMs) : lacks(`stream ${names.stream}`)),
+    ...(shelf ? shelfDifferences(names, shelf, store) : lacks(`stream ${names.shelf}`)),
+    ...(consumer ? consumerDifferences(names, consumer) : lacks(`consumer ${names.consumer}`)),
   ]
 }
 

@@ -6,6 +6,7 @@ import type { Broker } from './broker.ts'
 import { throwAway } from './channel.ts'
 import { tooSlow } from './consumer-timeout.ts'
 import { ladder, landingKey } from './ladder.ts'
+import { messageOf } from './link.ts'
 import { lossesOf } from './losses.ts'
 import { placeOf } from './names.ts'
 import { nameProblem, type Resolved } from './options.ts'
@@ -96,7 +97,12 @@ async function bindAll(
 async function ensureLadder(broker: Broker, signal: AbortSignal): Promise<void> {
   const { options } = broker
   if (options.topology === 'create') {
-    return await throwAway(broker, (channel) => makeLadder(channel, options), signal)
+    try {
+      return await throwAway(broker, (channel) => makeLadder(channel, options), signal)
+    } catch (error) {
+      if (read(error, 'code') !== 406) throw error
+      throw new OptionsError('rabbitmq', [otherLadder(options.delayPrefix, error)])
+    }
   }
   const { levels, landing, stranded } = ladder(options.delayPrefix)
   const missing: string[] = []
@@ -111,6 +117,10 @@ async function ensureLadder(broker: Broker, signal: AbortSignal): Promise<void> 
   if (missing.length === 0) return
   const last = "make them once with topology: 'create', or pass delays: false"
   throw new OptionsError('rabbitmq', [...missing, last])
+}
+
+function otherLadder(prefix: string, error: unknown): string {
+  return `what is there under delayPrefix "${prefix}" is not what delays need (${messageOf(error)}); pass another delayPrefix, delete it, or pass delays: false`
 }
 
 /** From the last hop to the first, so that no message can fall where nothing is. */

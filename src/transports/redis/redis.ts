@@ -1,6 +1,6 @@
 import { closedError } from '../../model/closed-error.ts'
 import { openWire } from '../../redis/open-wire.ts'
-import { judgeServer, readFacts } from '../../redis/server.ts'
+import { judgeServer, readFacts, toldFacts } from '../../redis/server.ts'
 import type { Wire } from '../../redis/wire.ts'
 import { openBell } from '../../transport/bell.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
@@ -34,7 +34,7 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
     const facts = await readFacts({ wire, clock, timeoutMs: options.timeoutMs })
     const durable = judgeServer(facts, wire.finds, logger)
     const { store, end } = openStore(wire, options, context, durable)
-    return redisTransport({ store, end })
+    return redisTransport({ store, facts: toldFacts(facts), end })
   } catch (error) {
     wire.close()
     throw error

@@ -1,4 +1,4 @@
-import { MillraceError } from '../../model/errors.ts'
+import { MillraceError, OptionsError } from '../../model/errors.ts'
 import { redisFault } from '../../redis/fault.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
@@ -18,16 +18,18 @@ import { redisSubscription } from './subscription.ts'
 
 export interface TransportParts {
   readonly store: Store
+  readonly facts: readonly string[]
   readonly end: () => void
 }
 
-export function redisTransport({ store, end }: TransportParts): Transport {
+export function redisTransport({ store, facts, end }: TransportParts): Transport {
   const subscriptions = openSubscriptions()
   let closed: Promise<void> | undefined
   return {
     name: 'redis',
     traits: store.traits,
     databaseId: undefined,
+    facts,
     send: (queue, batch, options) => send(store, queue, batch, options),
     subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
     diagnose: (error) => ownFault(error) ?? redisFault(error),
@@ -59,12 +61,20 @@ async function ensure(
   queues: readonly QueueSpec[],
   signal: AbortSignal,
 ): Promise<void> {
+  const found: string[] = []
   for (const { name, owner, maxDepth } of queues) {
     const keys = queueKeys(store.prefix, name)
     const args = [store.group, owner, maxDepth === undefined ? '' : String(maxDepth)]
-    if ((await run(store, scripts.ENSURE, keys, args, { signal })) === 0) throw tooNew(name)
-    store.queues.set(name, keys)
+    const answer = await run(store, scripts.ENSURE, keys, args, { signal })
+    if (answer === 0) throw tooNew(name)
+    if (answer === 1) store.queues.set(name, keys)
+    else found.push(otherGroup(name, store.group, String(answer)))
   }
+  if (found.length > 0) throw new OptionsError('redis', found)
+}
+
+function otherGroup(queue: string, group: string, other: string): string {
+  return `queue "${queue}" is read by the consumer group "${other}", and with "${group}" as a second one each would remove what the other has not seen; pass group: '${other}' or another prefix, or remove the old group (XGROUP DESTROY)`
 }
 
 function tooNew(name: string): MillraceError {

@@ -103,7 +103,7 @@ function differences(
   const retentionMs = Number(found.MessageRetentionPeriod ?? RETENTION_S) * 1_000
   if (horizonMs !== undefined && retentionMs < horizonMs) {
     problems.push(
-      `queue "${name}" keeps messages for ${retentionMs / 1_000} s, and retries and redrive may take ${Math.ceil(horizonMs / 1_000)} s; raise MessageRetentionPeriod`,
+      `queue "${name}" keeps messages for ${retentionMs / 1_000} s, and all retries may take ${Math.ceil(horizonMs / 1_000)} s; raise MessageRetentionPeriod`,
     )
   }
   return problems
