@@ -12,7 +12,7 @@ import type { GateState } from './gate.ts'
 /** All breakers of a queue that are worth remembering, by the name of their downstream. */
 export type BreakerFleet = ReadonlyMap<string, BreakerState>
 
-/** Open ones and the worst of the others; together some 100 kB. */
+/** Those held by hand, open ones, those that asked for a pause, and the worst of the others; together some 100 kB. */
 const KEPT_MAX = 400
 
 /** After runs of one process, by downstream. */
@@ -32,16 +32,18 @@ export function fleetCounted(
 function trimmed(fleet: BreakerFleet, now: number, settings: BreakerSettings): BreakerFleet {
   const kept = [...fleet].filter(([, state]) => !isForgettable(state, now, settings))
   if (kept.length <= KEPT_MAX) return new Map(kept)
-  const weight = (state: BreakerState): number =>
-    state.phase !== 'closed' || state.held !== 'none' || state.gate !== undefined
-      ? Number.POSITIVE_INFINITY
-      : (countsOf(state.window, now, settings.windowMs)['failed'] ?? 0)
-  return new Map(kept.sort(([, a], [, b]) => compare(weight(b), weight(a))).slice(0, KEPT_MAX))
+  const failed = ({ window }: BreakerState): number =>
+    countsOf(window, now, settings.windowMs)['failed'] ?? 0
+  const before = (a: BreakerState, b: BreakerState): number =>
+    rankOf(b) - rankOf(a) || failed(b) - failed(a)
+  return new Map(kept.sort(([, a], [, b]) => before(a, b)).slice(0, KEPT_MAX))
 }
 
-/** Infinity less itself is no number. */
-function compare(a: number, b: number): number {
-  return a === b ? 0 : a - b
+/** What a person decided goes last; what is forgotten is learnt again from a failure. */
+function rankOf({ held, phase, gate }: BreakerState): number {
+  if (held !== 'none') return 3
+  if (phase !== 'closed') return 2
+  return gate === undefined ? 0 : 1
 }
 
 /** As it lies in the store: names are anything, so they are no keys of an object. */

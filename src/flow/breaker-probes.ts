@@ -76,8 +76,7 @@ export function breakerProbes(options: BreakerProbesOptions): BreakerProbes {
     }
     held.delete(downstream)
     held.set(downstream, { as: 'refused', until: clock.now() + ASK_AGAIN_MS })
-    const [oldest, one] = held.entries().next().value ?? []
-    if (held.size > HELD_MAX && one?.as === 'refused') held.delete(oldest ?? '')
+    if (held.size > HELD_MAX) forgetOldest(held)
   }
 
   const renewing = ({ downstream, lease }: Probe): Cancel => {
@@ -131,6 +130,15 @@ export function breakerProbes(options: BreakerProbesOptions): BreakerProbes {
     close: () => {
       for (const one of held.values()) if (one.as === 'sent') one.stopRenewing()
     },
+  }
+}
+
+/** Those that ask or are sent end by themselves; a right that nobody uses ends with its lease. */
+function forgetOldest(held: Map<string, Held>): void {
+  for (const [downstream, one] of held) {
+    if (one.as !== 'refused' && one.as !== 'ready') continue
+    held.delete(downstream)
+    return
   }
 }
 

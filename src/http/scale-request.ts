@@ -29,7 +29,7 @@ function optionsOf(url: string): ScaleOptions {
 }
 
 function known(name: string): string {
-  if (name in names) return name
+  if (Object.hasOwn(names, name)) return name
   const taken = Object.keys(names).join(', ')
   throw refuse(400, 'BAD_QUERY', `expected ${taken}; got ${JSON.stringify(name.slice(0, 50))}`)
 }

@@ -107,7 +107,11 @@ export function suspectMarks({ book, clock, me }: SuspectMarksOptions): SuspectM
       const all = [...marks.values()]
       if (all.length === 0) return
       all.forEach(end)
-      await Promise.race([takeBack(all).catch(() => {}), pause(clock, LOSE_ALL_MS)])
+      const taken = new AbortController()
+      const late = pause(clock, LOSE_ALL_MS, taken.signal)
+      await Promise.race([takeBack(all).catch(() => {}), late])
+      // A timer that is left would keep the process up.
+      taken.abort()
     },
   }
 }

@@ -121,6 +121,7 @@ test('GET /scale/:queue gives KEDA its number, and none where too little is know
   await assert.rejects(keda(at('tasks'), 'depth'), /status 401/)
   await assert.rejects(keda(at('task'), 'depth', token), /status 404.*MILLRACE_UNKNOWN_QUEUE/)
   await assert.rejects(keda(at('tasks?max=-1'), 'depth', token), /status 400.*BAD_QUERY/)
+  await assert.rejects(keda(at('tasks?toString=1'), 'depth', token), /status 400.*BAD_QUERY/)
   await assert.rejects(keda(at('tasks?maxi=1'), 'depth', token), /status 400.*BAD_QUERY/)
   await assert.rejects(keda(at('tasks?concurrency=0'), 'depth', token), /status 400.*INVALID_OPTI/)
   const post = await fetch(at('tasks'), {

@@ -291,6 +291,7 @@ test('Close takes the marks back before the broker can hand the messages to othe
   await from.close()
   await from.close()
   assert.deepEqual(calls, ['read', 'write', 'lost'])
+  assert.equal(on.time.nextDueAt(), undefined, 'no timer is left behind')
 })
 
 test('While the store is away suspects go back untouched, and first deliveries run.', async () => {

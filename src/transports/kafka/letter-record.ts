@@ -1,6 +1,7 @@
 import type { DeadLetter } from '../../model/dead-letter.ts'
 import type { ErrorClass } from '../../model/history.ts'
 import { errorClassOf } from '../../model/history.ts'
+import { isObject, read } from '../../model/probe.ts'
 import type { AuditEntry } from '../../transport/transport.ts'
 import { toWire } from '../../transport/wire.ts'
 import type { KafkaRecord } from './record-shapes.ts'
@@ -121,27 +122,47 @@ export function said({ key, value, headers }: KafkaRecord): Said | undefined {
 }
 
 function auditOf(key: string, headers: KafkaRecord['headers']): Said | undefined {
-  const text = headerOf(headers, HEADERS.audit)
-  if (text === undefined) return undefined
-  // Only this file writes it.
-  const { entry, deadAt, token } = JSON.parse(text) as {
-    entry: AuditEntry
-    deadAt: number
-    token: string
-  }
+  const said = jsonOf(headers, HEADERS.audit)
+  const [entry, deadAt, token] = [read(said, 'entry'), read(said, 'deadAt'), read(said, 'token')]
+  if (!isAudit(entry) || typeof deadAt !== 'number' || typeof token !== 'string') return undefined
   return { kind: 'audit', key, entry, deadAt, token }
+}
+
+function isAudit(value: unknown): value is AuditEntry {
+  const texts = ['act', 'queue', 'messageId', 'actor', 'reason']
+  return (
+    typeof read(value, 'at') === 'number' &&
+    texts.every((name) => typeof read(value, name) === 'string')
+  )
 }
 
 /** The whole letter; undefined when the record is none. */
 export function letterOf({ value, headers }: KafkaRecord): DeadLetter | undefined {
-  const text = headerOf(headers, HEADERS.letter)
-  if (text === undefined || value === null) return undefined
-  const letter = JSON.parse(text) as DeadLetter
+  const letter = jsonOf(headers, HEADERS.letter)
+  if (value === null || !isLetter(letter)) return undefined
   const { throttledSince, ...history } = letter.history
   return {
     ...letter,
     envelope: { ...letter.envelope, body: value },
     history: { ...history, throttledSince },
+  }
+}
+
+/** Of what this file wrote the rest is right, too. */
+function isLetter(value: unknown): value is DeadLetter {
+  return (
+    isObject(read(value, 'envelope')) &&
+    Array.isArray(read(read(value, 'history'), 'records')) &&
+    typeof read(value, 'deadAt') === 'number'
+  )
+}
+
+/** Undefined for what somebody else wrote there: one such record must not hide all letters. */
+function jsonOf(headers: KafkaRecord['headers'], name: string): unknown {
+  try {
+    return JSON.parse(headerOf(headers, name) ?? 'null')
+  } catch {
+    return undefined
   }
 }
 
