@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from '../../scripts/rig/redis-server.ts'
 import { connectTo, envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
@@ -20,11 +20,11 @@ describe('a redis server that fails', { skip: available ? false : NO_REDIS }, ()
 
   for (const how of ['clean', 'crash'] as const) {
     const title = `restarted (${how}) under load: what was confirmed is there, and work goes on by itself`
-    test(title, () => underLoad(server.url, () => server.restart(how)))
+    test(title, (t) => underLoad(t, server.url, () => server.restart(how)))
   }
-  test('connections that are cut under load lose nothing', async () => {
+  test('connections that are cut under load lose nothing', async (t) => {
     const proxy = await tcpProxy(server.port)
-    await underLoad(throughProxy(proxy), async () => proxy.cut())
+    await underLoad(t, throughProxy(proxy), async () => proxy.cut())
     await proxy.close()
   })
   test('a frozen server does not hold a close for long', () => closeWhileFrozen(server))
@@ -41,7 +41,7 @@ function throughProxy(proxy: TcpProxy): string {
   return `redis://127.0.0.1:${proxy.port}`
 }
 
-async function underLoad(url: string, disturb: () => Promise<void>): Promise<void> {
+async function underLoad(t: TestContext, url: string, disturb: () => Promise<void>): Promise<void> {
   const bench = await open(url)
   const { transport } = bench
   const stop = new AbortController()
@@ -51,7 +51,13 @@ async function underLoad(url: string, disturb: () => Promise<void>): Promise<voi
   const workers = [0, 1].map(() => work(transport, done, stop.signal))
   await until('200 messages', () => done.size > 200)
   await disturb()
-  const seen = confirmed.size
+  const backAt = performance.now()
+  const [seen, worked] = [confirmed.size, done.size]
+  await until('a send', () => confirmed.size > seen)
+  const sendsMs = Math.round(performance.now() - backAt)
+  await until('work', () => done.size > worked)
+  const workMs = Math.round(performance.now() - backAt)
+  t.diagnostic(`sends go on after ${sendsMs} ms, work after ${workMs} ms`)
   await until('200 more', () => confirmed.size > seen + 200)
   stop.abort()
   await Promise.all([...producers, ...workers])
