@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { OptionsError } from '../model/errors.ts'
 import { read } from '../model/probe.ts'
@@ -43,13 +43,20 @@ export function fileBlobs(options: FileBlobsOptions): BlobStore {
       await rename(`${path}${PART}`, path)
       await syncFolder(dirname(path))
     },
-    get: (name, signal) => orWhenMissing(undefined, readFile(pathOf(name), { signal })),
+    get: async (name, signal) => {
+      const body = await orWhenMissing(undefined, readFile(pathOf(name), { signal }))
+      // Whoever has a name to ask for has it from a process that had the folder: an unmounted disk or a path relative to
+      // another place must not pass for a blob that is gone, since that makes a dead letter at once.
+      if (body === undefined && !(await isFolder(folder)))
+        throw new Error(`there is no folder ${folder}`)
+      return body
+    },
     remove: async (names) => {
       for (const name of names) await rm(pathOf(name), { force: true })
     },
     list: async ({ before, max }) => {
       const found: string[] = []
-      const shards = await orWhenMissing([], readdir(folder))
+      const shards = (await isFolder(folder)) ? await readdir(folder) : []
       for (const shard of shards.filter((one) => one <= before).sort()) {
         if (found.length >= max) break
         const names = await orWhenMissing([], readdir(join(folder, shard)))
@@ -89,6 +96,13 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close()
   }
+}
+
+/** @throws MILLRACE_INVALID_OPTIONS when something else is in its place */
+async function isFolder(path: string): Promise<boolean> {
+  const found = await orWhenMissing(undefined, stat(path))
+  if (found === undefined || found.isDirectory()) return found !== undefined
+  throw new OptionsError('fileBlobs', [`folder: ${path} is there, but it is not a folder`])
 }
 
 /** A file in the place of a shard is none of ours. */

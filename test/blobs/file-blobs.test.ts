@@ -3,8 +3,10 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { hasCode } from 'millrace'
+import { createMillrace, defineQueue, hasCode } from 'millrace'
 import { fileBlobs, memoryBlobs } from 'millrace/blobs'
+import { memory } from 'millrace/memory'
+import { z } from 'zod'
 import { blobPromises } from './promises.ts'
 
 const { signal } = new AbortController()
@@ -16,9 +18,34 @@ async function temporaryFolder(t: TestContext): Promise<string> {
 }
 
 blobPromises('memoryBlobs', async () => memoryBlobs())
-blobPromises('fileBlobs', async (t) =>
-  fileBlobs({ folder: join(await temporaryFolder(t), 'not', 'there') }),
-)
+blobPromises('fileBlobs', async (t) => fileBlobs({ folder: await temporaryFolder(t) }))
+
+test('fileBlobs: a folder that is not there is made at the first put, and until then is no blob that is gone', async (t) => {
+  const folder = join(await temporaryFolder(t), 'not', 'there')
+  const blobs = fileBlobs({ folder })
+  assert.deepEqual(await blobs.list({ before: 'z', max: 10 }, signal), [])
+  await assert.rejects(async () => blobs.get('0001-a', signal), {
+    message: `there is no folder ${folder}`,
+  })
+  await blobs.put('0001-a', Uint8Array.of(1), signal)
+  assert.deepEqual([...((await blobs.get('0001-a', signal)) ?? [])], [1])
+  assert.equal(await blobs.get('0001-b', signal), undefined)
+})
+
+test('fileBlobs: a file in the place of the folder is refused, also at the start of an app', async (t) => {
+  const folder = join(await temporaryFolder(t), 'file')
+  await writeFile(folder, '')
+  const blobs = fileBlobs({ folder })
+  const refused = {
+    code: 'MILLRACE_INVALID_OPTIONS',
+    message: `fileBlobs: folder: ${folder} is there, but it is not a folder`,
+  }
+  await assert.rejects(async () => blobs.get('0001-a', signal), refused)
+  await assert.rejects(async () => blobs.list({ before: 'z', max: 1 }, signal), refused)
+  const queue = defineQueue({ name: 'reports', owner: 'team-reports', payload: z.string() })
+  const starting = createMillrace({ transport: memory(), queues: [queue], claimCheck: { blobs } })
+  await assert.rejects(starting, { code: 'MILLRACE_INVALID_OPTIONS' })
+})
 
 test('fileBlobs: nothing half written stays, and what a crash left is listed and removed', async (t) => {
   const folder = await temporaryFolder(t)
