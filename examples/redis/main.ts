@@ -11,15 +11,16 @@ const orders = defineQueue({
 })
 const open = new Set(['book', 'lamp', 'piano'])
 const done = Promise.withResolvers<void>()
+const redriven = Promise.withResolvers<unknown>()
 let isPianoThere = false
 
 const app = await createMillrace({
   transport: redis({ url: process.argv[2] ?? 'redis://127.0.0.1:6379' }),
   queues: [orders],
-  onDeadLetter: async ({ id, reason }) => {
+  onDeadLetter: ({ id, reason }) => {
     console.log(`dead letter: ${reason}`)
     isPianoThere = true
-    await app.admin.deadLetters.redrive(orders, { ids: [id] })
+    redriven.resolve(app.admin.deadLetters.redrive(orders, { ids: [id] }))
   },
 })
 app.work(orders, ({ payload: { item }, attempt }) => {
@@ -30,5 +31,5 @@ app.work(orders, ({ payload: { item }, attempt }) => {
 })
 await app.start()
 await app.sendBatch(orders, [{ item: 'book' }, { item: 'lamp' }, { item: 'piano' }])
-await done.promise
+await Promise.all([done.promise, redriven.promise])
 await app.close()

@@ -12,16 +12,17 @@ const orders = defineQueue({
 })
 const open = new Set(['book', 'lamp', 'piano'])
 const done = Promise.withResolvers<void>()
+const redriven = Promise.withResolvers<unknown>()
 let isPianoThere = false
 
 const app = await createMillrace({
   transport: sqs(process.argv[2] === undefined ? {} : { endpoint: process.argv[2] }),
   store: sqliteStore({ file: 'orders.db' }), // keeps what the broker cannot; see README.md
   queues: [orders],
-  onDeadLetter: async ({ id, reason }) => {
+  onDeadLetter: ({ id, reason }) => {
     console.log(`dead letter: ${reason}`)
     isPianoThere = true
-    await app.admin.deadLetters.redrive(orders, { ids: [id] })
+    redriven.resolve(app.admin.deadLetters.redrive(orders, { ids: [id] }))
   },
 })
 app.work(orders, ({ payload: { item }, attempt }) => {
@@ -32,5 +33,5 @@ app.work(orders, ({ payload: { item }, attempt }) => {
 })
 await app.start()
 await app.sendBatch(orders, [{ item: 'book' }, { item: 'lamp' }, { item: 'piano' }])
-await done.promise
+await Promise.all([done.promise, redriven.promise])
 await app.close()
