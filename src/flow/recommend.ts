@@ -52,13 +52,19 @@ export function recommend(facts: ScaleFacts, goal: ScaleGoal): Recommendation {
       `${round(catchUp)} more (${round(depth)} × ${round(seconds)} s / ${round(goal.clearWithinMs / 1_000)} s)`,
     `busy for ${share} % of the time at most: ${round(slots)} slots, ${goal.concurrency} in each worker`,
   ]
-  const someWork = depth > 0 || (inFlight ?? 0) > 0 || steady.slots > SLOTS_IDLE
+  const someArrive =
+    steady.slots > SLOTS_IDLE || (facts.arrivalsPerSecond ?? 0) >= ARRIVALS_IDLE_PER_SECOND
+  const someWork = depth > 0 || (inFlight ?? 0) > 0 || someArrive
   const needed = Math.ceil(slots / goal.concurrency - TOLERANCE)
   return { ...clamped(someWork ? Math.max(1, needed) : 0, goal, why), slots }
 }
 
-/** A rate decays and never reaches 0; less than one message in a hundred handler times keeps no worker up. */
+/**
+ * A rate decays and never reaches 0; less than one message in a hundred handler times keeps no worker up. Of handlers that take a
+ * millisecond that would be ten messages a second, which go through an empty queue: so the rate itself counts, too.
+ */
 const SLOTS_IDLE = 0.01
+const ARRIVALS_IDLE_PER_SECOND = 0.01
 /** Of the division alone. */
 const TOLERANCE = 1e-9
 

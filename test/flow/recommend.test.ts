@@ -36,6 +36,7 @@ for (const [name, given, workers, why] of [
   ['nobody works yet', { handlerMs: undefined, inFlight: 0 }, 1, /to begin and to measure/],
   ['nothing to do', { handlerMs: undefined, inFlight: 0, depth: 0 }, 0, /nothing waits/],
   ['idle', { depth: 0, inFlight: 0, arrivalsPerSecond: 0.001 }, 0, /Little/],
+  ['quick handlers', { depth: 0, inFlight: 0, arrivalsPerSecond: 5, handlerMs: 1 }, 1, /Little/],
   ['the last message', { depth: 1, inFlight: 0, arrivalsPerSecond: 0 }, 1, /1 wait/],
 ] as const) {
   test(`Workers for a queue of which is known: ${name}.`, () => {
