@@ -22,7 +22,9 @@ export function checkConfig(value: unknown, name: string): MillraceConfig {
   }
   found.knownKeys(value, CONFIG_KEYS)
   if (typeof read(read(value, 'transport'), 'connect') !== 'function') {
-    found.add('transport: expected what sqlite(…), postgres(…) or memory() gives')
+    found.add(
+      'transport: expected what sqlite(…), postgres(…), redis(…) or another transport gives',
+    )
   }
   const queues = read(value, 'queues')
   const areQueues = Array.isArray(queues) && queues.length > 0 && queues.every(isNamed)

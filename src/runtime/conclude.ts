@@ -62,7 +62,9 @@ export function conclude<Tx>(
         attempt,
       })
     }
-    logger.debug(`queue "${queue.name}": message ${delivery.envelope.id} will be tried again`, {
+    const why = `${attempt.errorClass}: ${attempt.code}: ${firstLine(attempt.message)}`
+    const text = `message ${delivery.envelope.id} is tried again in ${plan.delayMs} ms (${why})`
+    logger.debug(`queue "${queue.name}": ${text}`, {
       queue: queue.name,
       messageId: delivery.envelope.id,
       errorClass: attempt.errorClass,

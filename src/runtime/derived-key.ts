@@ -28,7 +28,7 @@ export function derivedOrderingKey(queue: AnyQueue, payload: unknown): string | 
   const key = called(queue, 'orderingKey', payload)
   if (typeof key === 'string' && isId(key)) return key
   throw new Error(
-    `orderingKey of queue "${queue.name}" gave ${show(key)}, expected 1 to 255 printable ASCII characters`,
+    `orderingKey of queue "${queue.name}" gave ${show(key)}, expected 1 to 255 printable ASCII characters without spaces`,
   )
 }
 

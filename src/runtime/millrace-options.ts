@@ -136,7 +136,7 @@ function checkFunctions(
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 const example = {
-  transport: 'sqlite(…), postgres(…) or memory()',
+  transport: 'sqlite(…), postgres(…), redis(…) or another transport',
   store: 'postgresStore(…), redisStore(…), sqliteStore(…) or memoryStore()',
   inbox: 'sqliteInbox(…) or postgresInbox(…)',
   outbox: 'sqliteOutbox(…) or postgresOutbox(…)',

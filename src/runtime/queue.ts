@@ -10,7 +10,7 @@ export type QueueOptions<Schema extends StandardSchemaV1> = QueueBasics<Schema> 
 
 /** Messages of one key are handled one after another, in the order sent; other keys run beside them. */
 export interface OrderOptions<Schema extends StandardSchemaV1> {
-  /** What must stay in order: an account, a customer. 1 to 255 printable ASCII characters. */
+  /** What must stay in order: an account, a customer. 1 to 255 printable ASCII characters without spaces. */
   readonly orderingKey: (payload: StandardSchemaV1.InferOutput<Schema>) => string
   /**
    * When a message of a key has died. `continue`: the next one runs, and a redrive of the dead one comes after those that were

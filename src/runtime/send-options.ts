@@ -56,7 +56,9 @@ export function checkSendOptions(
   for (const name of ['idempotencyKey', 'dedupeKey', 'orderingKey', 'id'] as const) {
     const value: unknown = options[name]
     if (value !== undefined && (typeof value !== 'string' || !isId(value))) {
-      found.add(`${name}: expected 1 to 255 printable ASCII characters, got ${show(value)}`)
+      found.add(
+        `${name}: expected 1 to 255 printable ASCII characters without spaces, got ${show(value)}`,
+      )
     }
   }
   found.optionalSignal('signal', options.signal)

@@ -8,12 +8,12 @@ export interface SendOptions {
   readonly priority?: number
   /**
    * Remembered with a hash of the payload for `dedupe.windowMs`: the same key and payload stores nothing and answers
-   * the first id; another payload is MILLRACE_IDEMPOTENCY_CONFLICT. 1 to 255 printable ASCII characters.
+   * the first id; another payload is MILLRACE_IDEMPOTENCY_CONFLICT. 1 to 255 printable ASCII characters without spaces.
    */
   readonly idempotencyKey?: string
-  /** Remembered for `dedupe.windowMs`, whatever the payload. 1 to 255 printable ASCII characters. */
+  /** Remembered for `dedupe.windowMs`, whatever the payload. 1 to 255 printable ASCII characters without spaces. */
   readonly dedupeKey?: string
-  /** Messages of one key leave the outbox in order. 1 to 255 printable ASCII characters. */
+  /** Messages of one key leave the outbox in order. 1 to 255 printable ASCII characters without spaces. */
   readonly orderingKey?: string
   /** Travels with the message. Names are lower-cased; names that start with `millrace-` are ours. */
   readonly headers?: Readonly<Record<string, string>>
