@@ -23,6 +23,10 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   const { queue } = deps
   let inboxFailing: string | undefined
   let blobsFailing: string | undefined
+  /** Those whose lease was lost while somebody was asked for them. */
+  const gone = new WeakSet<Delivery>()
+  const isGone = (one: Delivery): boolean => gone.has(one) || one.claim.lost.aborted
+  const mayStart = (one: Delivery): boolean => !stopped.aborted && !isGone(one)
   const noteInbox = (problem: string | undefined): void => {
     inboxFailing = problem
   }
@@ -32,7 +36,7 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     if (verdict !== undefined) hands.settleLater(delivery, (to) => to.dead(delivery, verdict))
     else if (!read.ok) hands.settleLater(delivery, (to) => to.failure(delivery, read.error))
     else if (stopped.aborted) hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
-    else return runOrWait(deps, hands, stopped, read)
+    else return runOrWait(deps, hands, mayStart, read)
   }
 
   const giveBack = (batch: readonly Delivery[], delayMs: number): void => {
@@ -63,9 +67,6 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
 
   /** Whose key came with the message is asked for first: of a known one the body is not needed. */
   const fetchAndJudge = async (batch: readonly Delivery[]): Promise<void> => {
-    const gone = new Set<Delivery>()
-    const isGone = (one: Delivery): boolean => gone.has(one) || one.claim.lost.aborted
-    for (const delivery of batch) hands.hold(delivery, () => void gone.add(delivery))
     const open = await unknown(
       batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey })),
     )
@@ -88,7 +89,7 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
       giveBack(batch, BUSY_ALONE_DELAY_MS)
       return hands.empty()
     }
-    for (const delivery of batch) hands.hold(delivery, () => undefined)
+    for (const delivery of batch) hands.hold(delivery, () => void gone.add(delivery))
     const ready = deps.flow.ready()
     if (ready !== undefined) await ready
     if (batch.every(isWhole)) return judge(batch.map((delivery) => incoming(deps, delivery)))
@@ -118,15 +119,19 @@ function beginAll(
 
 /** The one place where the flow of a queue may keep a message back; it may have to ask the store first. */
 function runOrWait<Tx>(
-  { flow }: WorkerDeps<Tx>,
+  { flow, clock }: WorkerDeps<Tx>,
   hands: Hands,
-  stopped: AbortSignal,
+  mayStart: (delivery: Delivery) => boolean,
   { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
 ): MaybePromise<void> {
   return chain(flow.admit(message.payload), (admitted) => {
-    const delayMs = admitted.as === 'later' ? admitted.delayMs : 0
-    if (admitted.as === 'now' && !stopped.aborted) hands.start(delivery, message, admitted)
-    else hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
+    if (admitted.as === 'later') {
+      return hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
+    }
+    if (mayStart(delivery)) return hands.start(delivery, message, admitted)
+    // Nobody else may try its downstream before this is said.
+    flow.concluded({ as: 'undecided' }, { at: clock.now(), pass: admitted.pass })
+    hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
   })
 }
 
