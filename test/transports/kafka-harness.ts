@@ -67,7 +67,8 @@ export function kafkaHarness({ brokers, name, settings, on }: KafkaHarnessOption
   }
   return {
     name: name ?? 'kafka',
-    slow: 3,
+    // Kits run side by side here, and a session that ends on a busy machine takes a rebalance to come back.
+    slow: 6,
     leaseMs: 500,
     connect,
     async freshQueue({ owner = DEFAULT_OWNER } = {}) {
