@@ -82,12 +82,13 @@ interface AnyOrder<Out> {
 }
 
 function resolveOrder<Out>(
-  { orderingKey, onDead, delayed = 'refuse' }: AnyOrder<Out>,
+  { orderingKey, onDead, delayed }: AnyOrder<Out>,
   found: Problems,
 ): Pick<QueueDefinition<unknown, Out>, 'orderingKey' | 'order'> {
   found.optionalFunction('orderingKey', orderingKey)
   if (orderingKey === undefined) {
     if (onDead !== undefined) found.add('onDead: has no meaning without orderingKey')
+    if (delayed !== undefined) found.add('delayed: has no meaning without orderingKey')
     return {}
   }
   const isOnDead = onDead === 'continue' || onDead === 'halt-key'
@@ -96,9 +97,10 @@ function resolveOrder<Out>(
       `onDead: with orderingKey expected "continue" (the next message of the key runs) or "halt-key" (the key stands still until somebody decides), got ${show(onDead)}`,
     )
   }
-  const isDelayed = delayed === 'refuse' || delayed === 'wait'
+  const delays = delayed ?? 'refuse'
+  const isDelayed = delays === 'refuse' || delays === 'wait'
   if (!isDelayed) found.add(`delayed: expected "refuse" or "wait", got ${show(delayed)}`)
-  return isOnDead && isDelayed ? { orderingKey, order: { onDead, delayed } } : {}
+  return isOnDead && isDelayed ? { orderingKey, order: { onDead, delayed: delays } } : {}
 }
 
 const NESTED = {

@@ -192,6 +192,10 @@ test('a queue with an ordering key names what a death does, and nothing else tak
     () => defineQueue({ ...base, onDead: 'halt-key' } as never),
     /onDead: has no meaning without orderingKey/,
   )
+  assert.throws(
+    () => defineQueue({ ...base, delayed: 'wait' } as never),
+    /delayed: has no meaning without orderingKey/,
+  )
   assert.throws(() => defineQueue({ ...base, orderingKey, onDead: 'halt' } as never), /got "halt"/)
 })
 
