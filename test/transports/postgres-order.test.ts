@@ -243,4 +243,41 @@ for (const { name, url } of servers) {
     await from.close()
     await bench.dispose()
   })
+
+  for (const act of ['redrive', 'discard', 'purge'] as const) {
+    test(`${name}: A ${act} locks the keys of several messages in their order, as everybody does.`, async () => {
+      const bench = await open(url, { queue: QUEUE })
+      const { transport } = bench
+      const at = quoteIdentifier(bench.schema)
+      await transport.topology.ensure(
+        [{ name: QUEUE, owner: 'team', maxDepth: undefined, onDead: 'halt-key' }],
+        signal,
+      )
+      for (const id of ['B1', 'A1']) await transport.send(QUEUE, [keyed(id)], { signal })
+      const from = await transport.subscribe(QUEUE, subscribing)
+      for (const _ of act === 'purge' ? [] : ['B1', 'A1']) {
+        const [head] = await from.receive({ max: 1, waitMs: 1_000, signal })
+        assert.ok(head)
+        await from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: '' }])
+      }
+      const pool = nodePool(url)
+      const holder = await pool.connect()
+      await holder.query('BEGIN')
+      await holder.query(`SELECT ${at}.lock_key(1, 'A')`)
+      const note = { actor: 'someone', reason: 'test' }
+      const acting =
+        act === 'purge'
+          ? transport.browse?.purge?.(QUEUE)
+          : transport.shelf?.[act](QUEUE, ['B1', 'A1'], note)
+      await until(async () => (await waitersOf(holder, pool)) === 1)
+      // Whoever has A and wants B gets it.
+      await holder.query(`SELECT 1 FROM ${at}.ordering_key WHERE key = 'B' FOR UPDATE NOWAIT`)
+      await holder.query('COMMIT')
+      assert.deepEqual(await acting, act === 'purge' ? 2 : ['B1', 'A1'])
+      holder.release()
+      await pool.end()
+      await from.close()
+      await bench.dispose()
+    })
+  }
 }

@@ -30,11 +30,19 @@ FROM {schema}.message WHERE queue_id = $1::integer AND id = $2`
 export const CANCEL =
   'DELETE FROM {schema}.message WHERE queue_id = $1::integer AND id = $2 RETURNING 1 AS gone'
 export const SET_PAUSED = 'UPDATE {schema}.queue SET paused = $2::boolean WHERE id = $1::integer'
+/** Heads lock their keys first, in one order; those behind (state 4) need none. */
 export const PURGE = `
-WITH gone AS (
-  DELETE FROM {schema}.message WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM {schema}.message WHERE queue_id = $1::integer AND state = $2::smallint
-    LIMIT $3::integer FOR UPDATE SKIP LOCKED))
+WITH chosen AS MATERIALIZED (
+  SELECT ctid AS place, ordering_key FROM {schema}.message
+  WHERE queue_id = $1::integer AND state = $2::smallint
+  LIMIT $3::integer FOR UPDATE SKIP LOCKED
+), locked AS MATERIALIZED (
+  SELECT count({schema}.lock_key($1::integer, key)) AS halted FROM (
+    SELECT DISTINCT ordering_key AS key FROM chosen
+    WHERE ordering_key IS NOT NULL AND $2::smallint <> 4 ORDER BY ordering_key) AS ordered
+), gone AS (
+  DELETE FROM {schema}.message
+  WHERE ctid = ANY (ARRAY(SELECT place FROM chosen)) AND (SELECT halted FROM locked) IS NOT NULL
   RETURNING 1
 )
 SELECT count(*)::int4 AS n FROM gone`

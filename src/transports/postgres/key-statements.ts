@@ -10,6 +10,14 @@ export const LOCK_KNOWN_KEYS = `
 SELECT 1 AS locked FROM {schema}.ordering_key
 WHERE queue_id = $1::integer AND key = ANY ($2::text[]) ORDER BY key FOR UPDATE`
 
+/** The same before an act on dead letters, also of one: whoever had the letter first and then waited for its key would close a circle. */
+export const LOCK_KEYS_OF_DEAD = `
+SELECT 1 AS locked FROM {schema}.ordering_key AS known
+WHERE known.queue_id = $1::integer AND known.key = ANY (ARRAY(
+  SELECT dead.ordering_key FROM {schema}.dead_letter AS dead
+  WHERE dead.queue_id = $1::integer AND dead.id = ANY ($2::text[]) AND dead.ordering_key IS NOT NULL))
+ORDER BY known.key FOR UPDATE`
+
 export const LIST_HALTED = `
 SELECT key, halted_by, (date_part('epoch', halted_at) * 1000)::float8 AS halted_at,
   (SELECT count(*) FROM {schema}.message AS waiting

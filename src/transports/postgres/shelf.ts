@@ -24,7 +24,11 @@ export function shelf(store: Store): Shelf {
   ): Promise<readonly string[]> => {
     const wanted = [...new Set(ids)].filter((id) => !id.includes('\0'))
     const params = [queueId, textArray(wanted), storableText(actor), storableText(reason)]
-    const gone = new Set((await query(store, statement, params)).map((row) => String(row.id)))
+    const rows = await store.pool.begin(async (executor) => {
+      await executor.execute(sql.LOCK_KEYS_OF_DEAD, params.slice(0, 2))
+      return executor.execute(statement, params)
+    })
+    const gone = new Set(rows.map((row) => String(row.id)))
     return wanted.filter((id) => gone.has(id))
   }
   return {
