@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { headers } from '@nats-io/transport-node'
+import { nats } from 'millrace/nats'
+import { type Clock, systemClock } from '../../src/model/clock.ts'
 import type { AttemptRecord } from '../../src/model/history.ts'
+import { silentLogger } from '../../src/model/logger.ts'
 import { backendUrl } from '../backends.ts'
 import {
   ack,
@@ -345,3 +348,33 @@ within(
     assert.equal(letter?.envelope.headers.x?.length, 56_000)
   },
 )
+
+within('a close with messages in hand leaves no timer that keeps the process up', async (bench) => {
+  const real = systemClock()
+  const timers = new Set<object>()
+  const clock: Clock = {
+    now: real.now,
+    after(ms, run) {
+      const timer = {}
+      timers.add(timer)
+      const cancel = real.after(ms, () => {
+        timers.delete(timer)
+        run()
+      })
+      return () => {
+        timers.delete(timer)
+        cancel()
+      }
+    },
+  }
+  const transport = await nats({ servers: servers ?? '', prefix: bench.prefix }).connect({
+    ...{ signal, clock, random: Math.random, logger: silentLogger },
+    migrate: 'auto',
+  })
+  await ensureQ(transport)
+  await transport.send('q', [envelope('a')], { signal })
+  const from = await bench.subscribe(transport)
+  assert.equal((await take(from, 1)).length, 1)
+  await transport.close()
+  assert.equal(timers.size, 0)
+})

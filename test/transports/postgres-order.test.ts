@@ -253,9 +253,14 @@ for (const { name, url } of servers) {
         [{ name: QUEUE, owner: 'team', maxDepth: undefined, onDead: 'halt-key' }],
         signal,
       )
-      for (const id of ['B1', 'A1']) await transport.send(QUEUE, [keyed(id)], { signal })
+      // However the server goes through them (by id, by age, by place), B comes first.
+      for (const [id, orderingKey] of [
+        ['1', 'B'],
+        ['2', 'A'],
+      ] as const)
+        await transport.send(QUEUE, [envelope(id, { orderingKey })], { signal })
       const from = await transport.subscribe(QUEUE, subscribing)
-      for (const _ of act === 'purge' ? [] : ['B1', 'A1']) {
+      for (const _ of act === 'purge' ? [] : ['1', '2']) {
         const [head] = await from.receive({ max: 1, waitMs: 1_000, signal })
         assert.ok(head)
         await from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: '' }])
@@ -268,12 +273,12 @@ for (const { name, url } of servers) {
       const acting =
         act === 'purge'
           ? transport.browse?.purge?.(QUEUE)
-          : transport.shelf?.[act](QUEUE, ['B1', 'A1'], note)
+          : transport.shelf?.[act](QUEUE, ['1', '2'], note)
       await until(async () => (await waitersOf(holder, pool)) === 1)
       // Whoever has A and wants B gets it.
       await holder.query(`SELECT 1 FROM ${at}.ordering_key WHERE key = 'B' FOR UPDATE NOWAIT`)
       await holder.query('COMMIT')
-      assert.deepEqual(await acting, act === 'purge' ? 2 : ['B1', 'A1'])
+      assert.deepEqual(await acting, act === 'purge' ? 2 : ['1', '2'])
       holder.release()
       await pool.end()
       await from.close()

@@ -69,7 +69,11 @@ export async function openClient(address: NatsAddress, options: OpenOptions): Pr
       inbox: () => core.createInbox(options.inboxPrefix),
       async end() {
         if (!own || nc.isClosed()) return
-        await Promise.race([nc.flush().catch(() => {}), pause(clock, FLUSH_MS)])
+        const flushed = new AbortController()
+        const late = pause(clock, FLUSH_MS, flushed.signal)
+        await Promise.race([nc.flush().catch(() => {}), late])
+        // A timer that is left would keep the process up.
+        flushed.abort()
         await nc.close()
       },
     }

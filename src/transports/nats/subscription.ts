@@ -172,9 +172,11 @@ async function letGo(parts: SubscriptionParts, hand: Hand): Promise<void> {
   const all = hand.empty().filter((held) => !held.leaving)
   for (const held of all) held.claim.lose()
   if (all.length === 0 || store.client.nc.isClosed()) return
-  const late = pause(store.clock, CLOSE_TIMEOUT_MS).then(() => false)
+  const ended = new AbortController()
+  const late = pause(store.clock, CLOSE_TIMEOUT_MS, ended.signal).then(() => false)
   const done = giveBack(parts, all).then(() => true)
   const given = await Promise.race([done, late]).catch(() => false)
+  ended.abort()
   done.catch(() => {})
   if (given) return
   store.logger.warn(
