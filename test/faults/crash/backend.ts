@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type App, type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
 import { postgresInbox, sqliteInbox } from 'millrace/inbox'
 import { sqlite } from 'millrace/sqlite'
+import { sqliteStore } from 'millrace/store'
 import type pg from 'pg'
 import { z } from 'zod'
 
@@ -9,7 +10,12 @@ import { z } from 'zod'
 export type BackendSpec =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly schema: string }
-  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string; readonly file: string }
+  | {
+      readonly kind: 'redis' | 'nats' | 'sqs'
+      readonly url: string
+      readonly prefix: string
+      readonly file: string
+    }
 
 /** Short runs, so that the lease (handlerTimeoutMs + 5 s) and with it the recovery is as short as it gets. */
 export const victims = defineQueue({
@@ -45,6 +51,18 @@ export async function openStand(
       const { url, prefix, file } = spec
       return await openSqlite(redis({ url, prefix }), file, wrap)
     }
+    case 'nats': {
+      const { nats } = await import('millrace/nats')
+      const { url, prefix, file } = spec
+      return await openSqlite(nats({ servers: url, prefix, ackWaitMs: 1_000 }), file, wrap, true)
+    }
+    case 'sqs': {
+      const { sqs } = await import('millrace/sqs')
+      const { url, prefix, file } = spec
+      const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
+      const at = { endpoint: url, region: 'us-east-1', credentials }
+      return await openSqlite(sqs({ ...at, prefix: `${prefix}-` }), file, wrap, true)
+    }
   }
 }
 
@@ -55,6 +73,7 @@ async function openSqlite(
   connector: Connector,
   file: string,
   wrap: (connector: Connector) => Connector,
+  needsStore = false,
 ): Promise<Stand> {
   const db = new DatabaseSync(file, { timeout: 10_000 })
   db.exec('PRAGMA journal_mode = WAL')
@@ -62,6 +81,7 @@ async function openSqlite(
   const app = await createMillrace({
     ...common,
     transport: wrap(connector),
+    ...(needsStore && { store: sqliteStore({ file }) }),
     inbox: sqliteInbox({ db }),
   })
   return {
