@@ -74,3 +74,29 @@ test('messages that an older version stored are lined up by their keys, and none
   )
   assert.equal(done.filter((name) => name.startsWith('C')).at(-1), 'C3')
 })
+
+test('what a process of an older version ended, moves on at the next start', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'queue.db')
+  const steps = defineQueue({
+    ...{ name: 'steps', owner: 'team', payload: z.object({ name: z.string() }) },
+    orderingKey: ({ name }) => name.slice(0, 1),
+    onDead: 'continue',
+  })
+  const open = () => createMillrace({ transport: sqlite({ file }), queues: [steps] })
+  const before = await open()
+  const { id } = await before.send(steps, { name: 'A1' })
+  await before.send(steps, { name: 'A2' })
+  await before.close()
+  const db = new DatabaseSync(file)
+  db.prepare('DELETE FROM millrace_message WHERE id = ?').run(id)
+  db.exec('UPDATE millrace_queue SET total = total - 1')
+  db.close()
+  const app = await open()
+  t.after(() => app.close())
+  const done: string[] = []
+  app.work(steps, ({ payload: { name } }) => void done.push(name))
+  await app.start()
+  await until('the next one done', () => done.includes('A2'))
+})

@@ -41,7 +41,7 @@ SELECT ordering_key, message_id, halted_at,
 FROM millrace_halted_key AS halted
 WHERE queue_id = ? AND ordering_key = ?`
 
-/** After a purge: keys whose head was removed and that have waiting ones. */
+/** After a purge, and at a start: keys whose head was removed and that have waiting ones. Reads the index of all that have a key. */
 export const LEADERLESS_KEYS = `
 SELECT ordering_key FROM millrace_message
 WHERE queue_id = ? AND ordering_key IS NOT NULL

@@ -16,6 +16,7 @@ import type {
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { haltedKeys } from './halted-keys.ts'
+import { advanceLeaderless } from './keys.ts'
 import { pruneKeys, storeBatch } from './send.ts'
 import { shelf } from './shelf.ts'
 import { ENSURE_QUEUE } from './statements.ts'
@@ -95,6 +96,8 @@ async function ensure(
     () => {
       for (const { name, owner, maxDepth, onDead = 'continue' } of queues) {
         prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null, onDead)
+        // Version 1 of the schema knew no order: a process of it that still ran when this file was migrated moved nobody up.
+        advanceLeaderless(store.handle, needQueue(store.handle, name).id, store.clock.now())
       }
     },
     { signal },
