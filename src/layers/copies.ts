@@ -3,7 +3,7 @@ import type { Delivery, Released, Sent, Settled, Settlement } from '../model/del
 import { settled } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { lost } from '../transport/outcomes.ts'
-import { givenBack, isBare } from '../transport/settling.ts'
+import { givenBack, isPlain } from '../transport/settling.ts'
 import type { Traits } from '../transport/traits.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
 import { sendInParts } from './in-parts.ts'
@@ -98,11 +98,6 @@ function copyingSubscription(
       return batch.map((one) => failed.get(one) ?? outcomes.get(one) ?? lost)
     },
   }
-}
-
-/** Nothing to write down and nothing to wait for: the backend can simply take it back. */
-function isPlain(release: Released): boolean {
-  return isBare(release) && release.delayMs === 0
 }
 
 function acked(delivery: Delivery): Settlement {

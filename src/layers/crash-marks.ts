@@ -4,7 +4,7 @@ import { settled } from '../model/delivery.ts'
 import { newId } from '../model/ids.ts'
 import type { Store } from '../store/store.ts'
 import { lost } from '../transport/outcomes.ts'
-import { givenBack, untouched } from '../transport/settling.ts'
+import { givenBack, isPlain, untouched } from '../transport/settling.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
 import {
   type CrashBook,
@@ -175,7 +175,7 @@ async function settle(
   for (const one of inPlace) {
     const mark = marks.of(one.delivery)
     const isSaid = !outcomes.has(one)
-    if (mark === undefined || !isBare(one) || (isSaid && !mark.delivery.alone)) continue
+    if (mark === undefined || !isPlain(one) || (isSaid && !mark.delivery.alone)) continue
     if (isLost(outcomes.get(one))) continue
     // What could not be said is run here again: nobody else may have it, and who gave it back may not try again.
     if (isSaid) marks.end(mark)
@@ -209,12 +209,7 @@ function isLost(outcome: Settled | undefined): boolean {
 
 /** The message itself comes back, and not a copy that stands for it. */
 function isInPlace({ copied }: Marking, one: Settlement): boolean {
-  return one.as === 'released' && (!copied || isBare(one))
-}
-
-/** Nothing to write down and nothing to wait for; such a one is never a copy. */
-function isBare({ attempt, counted, delayMs }: Released): boolean {
-  return !counted && attempt === undefined && delayMs === 0
+  return one.as === 'released' && (!copied || isPlain(one))
 }
 
 /**

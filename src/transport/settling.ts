@@ -34,6 +34,11 @@ export function isBare({ counted, attempt }: Pick<Released, 'counted' | 'attempt
   return !counted && attempt === undefined
 }
 
+/** Nothing to write down and nothing to wait for; such a one is never a copy. */
+export function isPlain(release: Pick<Released, 'counted' | 'attempt' | 'delayMs'>): boolean {
+  return isBare(release) && release.delayMs === 0
+}
+
 /** The history that a dead letter keeps. */
 export function lastHistory(
   { history }: Pick<Attempts, 'history'>,
