@@ -68,12 +68,14 @@ function accepted(outcome: Validated<unknown>, draft: Draft): Envelope {
   }
   const id = options?.id ?? context.newId(item.again)
   const plain: Envelope = { id, body, headers: checked.headers, priority: checked.priority }
-  const envelope = queue.orderingKey === undefined ? plain : inOrder(plain, draft, value)
+  const envelope = queue.orderingKey === undefined ? plain : keyed(plain, draft, value)
   if (options === undefined) return envelope
   return { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
 }
 
-function inOrder(envelope: Envelope, { queue, item }: Draft, payload: unknown): Envelope {
+/** As with the idempotency key, one that the sender names spares the function. */
+function keyed(envelope: Envelope, { queue, item, options }: Draft, payload: unknown): Envelope {
+  if (options?.orderingKey !== undefined) return envelope
   const orderingKey = keyFrom(derivedOrderingKey, queue, payload, item.index)
   return orderingKey === undefined ? envelope : { ...envelope, orderingKey }
 }

@@ -210,6 +210,20 @@ test('a payload without an ordering key is refused before anything is stored', a
   assert.equal((await app.admin.stats(queue)).depth, 0)
 })
 
+test('an ordering key that the sender names spares the function of the queue', async (t) => {
+  const queue = defineQueue({
+    ...base,
+    orderingKey: () => {
+      throw new Error('never asked')
+    },
+    onDead: 'continue',
+  })
+  const app = await appFor(t, queue)
+  await app.send(queue, { of: 'A', n: 1 }, { orderingKey: 'mine' })
+  await assert.rejects(app.send(queue, { of: 'A', n: 2 }), /never asked/)
+  assert.equal((await app.admin.stats(queue)).depth, 1)
+})
+
 test('a delay is refused on a queue in order, or its key waits where the queue says so', async (t) => {
   const app = await appFor(t, going)
   await assert.rejects(
