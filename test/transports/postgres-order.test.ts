@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { quoteIdentifier } from '../../src/sql/pg-name.ts'
 import { queueSchema } from '../../src/transports/postgres/schema.ts'
@@ -10,6 +10,20 @@ const servers = postgresServers()
 if (servers.length === 0) test('order in postgres', { skip: NO_SERVER }, () => {})
 
 const QUEUE = 'steps'
+
+function endingPool(t: TestContext, url: string): pg.Pool {
+  const pool = nodePool(url)
+  // Not waited for: it is over once those that were borrowed are back.
+  t.after(() => void pool.end())
+  return pool
+}
+
+/** Its connection ends with the test, also when that fails half way: the process would wait for it. */
+async function borrowed(t: TestContext, pool: pg.Pool): Promise<pg.PoolClient> {
+  const client = await pool.connect()
+  t.after(() => client.release(true))
+  return client
+}
 const subscribing = { group: 'g', leaseMs: 60_000, maxInFlight: 100 } as const
 
 function keyed(id: string) {
@@ -30,7 +44,7 @@ async function waitersOf(holder: pg.PoolClient, pool: pg.Pool): Promise<number> 
 }
 
 for (const { name, url } of servers) {
-  test(`${name}: Senders and workers of the same keys in any order never wait for each other in a circle.`, async () => {
+  test(`${name}: Senders and workers of the same keys in any order never wait for each other in a circle.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
     const keys = [...'ABCDEFGHIJ']
@@ -70,20 +84,19 @@ for (const { name, url } of servers) {
     }
     await Promise.all([0, 1, 2, 3].map(send).concat([work(), work(), work()]))
     assert.deepEqual(overtaken, [])
-    const pool = nodePool(url)
+    const pool = endingPool(t, url)
     const { rows } = await pool.query(
       `SELECT count(*)::int AS n FROM ${quoteIdentifier(bench.schema)}.ordering_key`,
     )
-    await pool.end()
     assert.deepEqual(rows, [{ n: 0 }], 'a key that is empty leaves nothing behind')
     await bench.dispose()
   })
 
-  test(`${name}: A message sent in an open transaction has its place when that commits, and one with an older snapshot fails.`, async () => {
+  test(`${name}: A message sent in an open transaction has its place when that commits, and one with an older snapshot fails.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
-    const pool = nodePool(url)
-    const [first, second] = [await pool.connect(), await pool.connect()]
+    const pool = endingPool(t, url)
+    const [first, second] = [await borrowed(t, pool), await borrowed(t, pool)]
     await second.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
     await second.query('SELECT 1')
     await first.query('BEGIN')
@@ -100,17 +113,14 @@ for (const { name, url } of servers) {
       came.map((one) => one.envelope.id),
       ['A1'],
     )
-    first.release()
-    second.release()
-    await pool.end()
     await from.close()
     await bench.dispose()
   })
 
-  test(`${name}: Messages that an older version stored are lined up, and its instances keep the order too.`, async () => {
+  test(`${name}: Messages that an older version stored are lined up, and its instances keep the order too.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
-    const pool = nodePool(url)
+    const pool = endingPool(t, url)
     const at = quoteIdentifier(bench.schema)
     const inSchema = (sql: string): string => sql.replaceAll('{schema}', at)
     // As version 1 left it: keys travelled, and nobody kept them in order.
@@ -138,16 +148,15 @@ for (const { name, url } of servers) {
       return ids.length === 2
     })
     assert.deepEqual(ids.sort(), ['A2', 'B1'])
-    await pool.end()
     await from.close()
     await bench.dispose()
   })
 
-  test(`${name}: A message that is cancelled while its turn comes leaves its turn to the next one.`, async () => {
+  test(`${name}: A message that is cancelled while its turn comes leaves its turn to the next one.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
-    const pool = nodePool(url)
-    const admin = await pool.connect()
+    const pool = endingPool(t, url)
+    const admin = await borrowed(t, pool)
     await transport.send(QUEUE, ['A1', 'A2', 'A3'].map(keyed), { signal })
     const from = await transport.subscribe(QUEUE, subscribing)
     const [head] = await from.receive({ max: 10, waitMs: 1_000, signal })
@@ -165,17 +174,15 @@ for (const { name, url } of servers) {
       came.map((one) => one.envelope.id),
       ['A3'],
     )
-    admin.release()
-    await pool.end()
     await from.close()
     await bench.dispose()
   })
 
-  test(`${name}: A send whose snapshot still sees messages of a key that are gone fails, and does not wait behind them.`, async () => {
+  test(`${name}: A send whose snapshot still sees messages of a key that are gone fails, and does not wait behind them.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
-    const pool = nodePool(url)
-    const late = await pool.connect()
+    const pool = endingPool(t, url)
+    const late = await borrowed(t, pool)
     for (const batch of [['A2'], ['A2', 'B1']]) {
       await transport.send(QUEUE, [keyed('A1')], { signal })
       await late.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
@@ -189,12 +196,10 @@ for (const { name, url } of servers) {
       await late.query('ROLLBACK')
       await from.close()
     }
-    late.release()
-    await pool.end()
     await bench.dispose()
   })
 
-  test(`${name}: A settlement that comes too late leaves no key behind.`, async () => {
+  test(`${name}: A settlement that comes too late leaves no key behind.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
     await transport.send(QUEUE, ['A1', 'B1'].map(keyed), { signal })
@@ -204,17 +209,16 @@ for (const { name, url } of servers) {
     for (const { envelope: one } of came) await transport.browse?.cancel?.(QUEUE, one.id)
     const settled = await from.settle(came.map((delivery) => ({ as: 'acked', delivery })))
     assert.ok(settled.every(({ ok }) => !ok))
-    const pool = nodePool(url)
+    const pool = endingPool(t, url)
     const { rows } = await pool.query(
       `SELECT key FROM ${quoteIdentifier(bench.schema)}.ordering_key`,
     )
     assert.deepEqual(rows, [])
-    await pool.end()
     await from.close()
     await bench.dispose()
   })
 
-  test(`${name}: A message that is sent again while it dies stays dead, and its key halted.`, async () => {
+  test(`${name}: A message that is sent again while it dies stays dead, and its key halted.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench
     const at = quoteIdentifier(bench.schema)
@@ -222,30 +226,34 @@ for (const { name, url } of servers) {
       [{ name: QUEUE, owner: 'team', maxDepth: undefined, onDead: 'halt-key' }],
       signal,
     )
-    const pool = nodePool(url)
-    const holder = await pool.connect()
+    const pool = endingPool(t, url)
+    const holder = await borrowed(t, pool)
     await transport.send(QUEUE, ['A1', 'A2'].map(keyed), { signal })
     const from = await transport.subscribe(QUEUE, subscribing)
     const [head] = await from.receive({ max: 10, waitMs: 1_000, signal })
     assert.ok(head)
     await holder.query('BEGIN')
     await holder.query(`SELECT ${at}.lock_key(1, 'A')`)
-    const dying = from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: '' }])
+    const die = () =>
+      from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: '' }])
+    const send = () => transport.send(QUEUE, [keyed('A1')], { signal })
+    const dying = die()
     await until(async () => (await waitersOf(holder, pool)) === 1)
-    const again = transport.send(QUEUE, [keyed('A1')], { signal })
+    const again = send()
     await until(async () => (await waitersOf(holder, pool)) === 2)
     await holder.query('COMMIT')
-    assert.deepEqual(await dying, [{ ok: true }])
-    assert.deepEqual(await again, [{ ok: true, id: 'A1', duplicate: true }])
+    // One has the row and wants the key, the other the other way round, when Postgres lets the later one go first: it ends one
+    // of the two then, and whoever was ended tries again, as a worker and a sender do.
+    const [died, sent] = await Promise.all([dying.catch(die), again.catch(send)])
+    assert.deepEqual(died, [{ ok: true }])
+    assert.deepEqual(sent, [{ ok: true, id: 'A1', duplicate: true }])
     assert.equal((await transport.haltedKeys?.get(QUEUE, 'A'))?.messageId, 'A1')
-    holder.release()
-    await pool.end()
     await from.close()
     await bench.dispose()
   })
 
   for (const act of ['redrive', 'discard', 'purge'] as const) {
-    test(`${name}: A ${act} locks the keys of several messages in their order, as everybody does.`, async () => {
+    test(`${name}: A ${act} locks the keys of several messages in their order, as everybody does.`, async (t) => {
       const bench = await open(url, { queue: QUEUE })
       const { transport } = bench
       const at = quoteIdentifier(bench.schema)
@@ -265,8 +273,8 @@ for (const { name, url } of servers) {
         assert.ok(head)
         await from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: '' }])
       }
-      const pool = nodePool(url)
-      const holder = await pool.connect()
+      const pool = endingPool(t, url)
+      const holder = await borrowed(t, pool)
       await holder.query('BEGIN')
       await holder.query(`SELECT ${at}.lock_key(1, 'A')`)
       const note = { actor: 'someone', reason: 'test' }
@@ -279,8 +287,6 @@ for (const { name, url } of servers) {
       await holder.query(`SELECT 1 FROM ${at}.ordering_key WHERE key = 'B' FOR UPDATE NOWAIT`)
       await holder.query('COMMIT')
       assert.deepEqual(await acting, act === 'purge' ? 2 : ['1', '2'])
-      holder.release()
-      await pool.end()
       await from.close()
       await bench.dispose()
     })
