@@ -97,7 +97,12 @@ async function withoutReplica(site: RedisSentinels): Promise<void> {
   assert.ok(old && primary)
   await old.resume()
   // The sentinels would say so, too, some ten seconds later.
-  await answer(old, ['REPLICAOF', '127.0.0.1', String(primary.port)])
+  await until('the old one to be loaded', () =>
+    answer(old, ['REPLICAOF', '127.0.0.1', String(primary.port)]).then(
+      () => true,
+      () => false,
+    ),
+  )
   const replication = () => answer(primary, ['INFO', 'replication'])
   await until('the replica', async () => /state=online/.test(await replication()), 40_000)
   await answer(primary, ['CONFIG', 'SET', 'min-replicas-max-lag', '1'])
