@@ -1,3 +1,4 @@
+import { closedError } from '../../model/closed-error.ts'
 import type { Row } from '../../sql/executor.ts'
 import { textArray } from '../../sql/pg-array.ts'
 import { MOMENT_MAX_MS } from '../../transport/refusal.ts'
@@ -24,10 +25,10 @@ export function shelf(store: Store): Shelf {
   ): Promise<readonly string[]> => {
     const wanted = [...new Set(ids)].filter((id) => !id.includes('\0'))
     const params = [queueId, textArray(wanted), storableText(actor), storableText(reason)]
-    const rows = await store.pool.begin(async (executor) => {
-      await executor.execute(sql.LOCK_KEYS_OF_DEAD, params.slice(0, 2))
-      return executor.execute(statement, params)
-    })
+    const rows =
+      wanted.length < 2
+        ? await query(store, statement, params)
+        : await inKeyOrder(store, statement, params)
     const gone = new Set(rows.map((row) => String(row.id)))
     return wanted.filter((id) => gone.has(id))
   }
@@ -57,6 +58,19 @@ export function shelf(store: Store): Shelf {
       return rows.map((row) => auditEntry(row, name))
     },
   }
+}
+
+/** Several letters may have several keys, which everybody locks in one order. */
+async function inKeyOrder(
+  { pool, sql, closing }: Store,
+  statement: string,
+  params: readonly unknown[],
+): Promise<readonly Row[]> {
+  if (closing.aborted) throw closedError('the transport')
+  return await pool.begin(async (executor) => {
+    await executor.execute(sql.LOCK_KEYS_OF_DEAD, params.slice(0, 2))
+    return executor.execute(statement, params)
+  })
 }
 
 async function list(
