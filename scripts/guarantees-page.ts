@@ -1,5 +1,7 @@
 import type { Result } from 'millrace/conformance'
+import { families } from '../src/conformance/promises/index.ts'
 import { countsTable, deviations, marks, table } from '../src/conformance/report.ts'
+import { storeFamilies } from '../src/conformance/store/promises/index.ts'
 import { abilitiesTable, type Introduced } from './guarantees-abilities.ts'
 
 /** One line of what a run of the tests wrote down. */
@@ -92,8 +94,8 @@ function groupsOf(results: readonly Result[]): readonly Group[] {
   const nameOf = ({ backend }: Result): string =>
     GROUPS.find(([, prefixes]) => prefixes.some((prefix) => backend.startsWith(prefix)))?.[0] ??
     OTHERS
-  const families = [...new Set(results.map(({ family }) => family))]
-  const sorted = results.toSorted((a, b) => families.indexOf(a.family) - families.indexOf(b.family))
+  const known = [...new Set(results.map(({ family }) => family))]
+  const sorted = results.toSorted((a, b) => known.indexOf(a.family) - known.indexOf(b.family))
   return [...GROUPS.map(([name]) => name), OTHERS]
     .map((name) => ({ name, results: sorted.filter((result) => nameOf(result) === name) }))
     .filter((group) => group.results.length > 0)
@@ -107,26 +109,28 @@ function byBackend(a: { backend: string }, b: { backend: string }): number {
   return rank(a) - rank(b) || a.backend.localeCompare(b.backend)
 }
 
-/**
- * By backend; within one as the first backend that makes the promise ran it, the simplest first. Test files, and promises
- * within one, run side by side, so the lines come mixed.
- */
+/** By backend, within one in the order of the kit. Test files, and promises within one, run side by side, so the lines come mixed. */
 function inOrder(results: readonly Result[]): readonly Result[] {
-  const sorted = results.toSorted(byBackend)
-  const titles = [...new Set(sorted.map(({ title }) => title))]
-  const place = new Map(titles.map((title, i) => [title, i]))
-  const placeOf = ({ title }: Result): number => place.get(title) ?? titles.length
-  return sorted.toSorted((a, b) => byBackend(a, b) || placeOf(a) - placeOf(b))
+  return results.toSorted((a, b) => byBackend(a, b) || placeOf(a.title) - placeOf(b.title))
+}
+
+const TITLES = new Map(
+  [...families, ...storeFamilies]
+    .flatMap(({ promises }) => promises.map(({ title }) => title))
+    .map((title, place) => [title, place]),
+)
+
+function placeOf(title: string): number {
+  return TITLES.get(title) ?? TITLES.size
 }
 
 function promiseTables(results: readonly Result[], groups: readonly Group[]): readonly string[] {
-  const families = [...new Set(results.map(({ family }) => family))]
-  return families.map((family) => {
+  return [...new Set(results.map(({ family }) => family))].map((family) => {
     const own = results.filter((result) => result.family === family)
-    const rows = [...new Set(own.map(({ title }) => title))].map((title) => [
-      title,
-      ...groups.map((group) => cellOf(title, group)),
-    ])
+    const titles = [...new Set(own.map(({ title }) => title))]
+    const rows = titles
+      .toSorted((a, b) => placeOf(a) - placeOf(b))
+      .map((title) => [title, ...groups.map((group) => cellOf(title, group))])
     return `### ${family}\n\n${table(['Promise', ...groups.map(({ name }) => name)], rows)}`
   })
 }
