@@ -97,10 +97,17 @@ WITH gone AS (
   SELECT queue_id, id, now(), 'redrive', $3::text, $4::text FROM gone
 )
 SELECT id FROM gone`
+/** Locks the keys of the letters first, in the one order of all (LOCK_KEYS_OF_DEAD), and all in one statement. */
 export const DISCARD = `
-WITH gone AS (
+WITH locked AS MATERIALIZED (
+  SELECT 1 FROM {schema}.ordering_key AS known
+  WHERE known.queue_id = $1::integer AND known.key = ANY (ARRAY(
+    SELECT dead.ordering_key FROM {schema}.dead_letter AS dead
+    WHERE dead.queue_id = $1::integer AND dead.id = ANY ($2::text[]) AND dead.ordering_key IS NOT NULL))
+  ORDER BY known.key FOR UPDATE
+), gone AS (
   DELETE FROM {schema}.dead_letter AS dead USING unnest($2::text[]) AS wanted (id)
-  WHERE dead.queue_id = $1::integer AND dead.id = wanted.id
+  WHERE dead.queue_id = $1::integer AND dead.id = wanted.id AND (SELECT count(*) FROM locked) IS NOT NULL
   RETURNING dead.queue_id, dead.id
 ), noted AS (
   INSERT INTO {schema}.audit (queue_id, message_id, at, act, actor, reason)

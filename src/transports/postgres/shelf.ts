@@ -18,17 +18,14 @@ import { needQueue, query, type Store } from './store.ts'
 export function shelf(store: Store): Shelf {
   const { sql } = store
   const act = async (
-    statement: string,
+    run: (params: readonly unknown[]) => Promise<readonly Row[]>,
     queueId: number,
     ids: readonly string[],
     { actor, reason }: AuditNote,
   ): Promise<readonly string[]> => {
     const wanted = [...new Set(ids)].filter((id) => !id.includes('\0'))
     const params = [queueId, textArray(wanted), storableText(actor), storableText(reason)]
-    const rows =
-      wanted.length < 2
-        ? await query(store, statement, params)
-        : await inKeyOrder(store, statement, params)
+    const rows = await run(params)
     const gone = new Set(rows.map((row) => String(row.id)))
     return wanted.filter((id) => gone.has(id))
   }
@@ -43,13 +40,13 @@ export function shelf(store: Store): Shelf {
     count: async (name, filter) => await count(store, await needQueue(store, name), filter),
     async redrive(name, ids, note) {
       const queueId = await needQueue(store, name)
-      const moved = await act(sql.REDRIVE, queueId, ids, note)
+      const moved = await act((params) => redriveAll(store, params), queueId, ids, note)
       if (moved.length > 0) news(store, queueId)
       return moved
     },
     async discard(name, ids, note) {
       const queueId = await needQueue(store, name)
-      const gone = await act(sql.DISCARD, queueId, ids, note)
+      const gone = await act((params) => query(store, sql.DISCARD, params), queueId, ids, note)
       if (gone.length > 0) news(store, queueId)
       return gone
     },
@@ -60,16 +57,15 @@ export function shelf(store: Store): Shelf {
   }
 }
 
-/** Several letters may have several keys, which everybody locks in one order. */
-async function inKeyOrder(
+/** The keys are locked by a statement before, also for one letter: the redrive has to see what those who had them left. */
+async function redriveAll(
   { pool, sql, closing }: Store,
-  statement: string,
   params: readonly unknown[],
 ): Promise<readonly Row[]> {
   if (closing.aborted) throw closedError('the transport')
   return await pool.begin(async (executor) => {
     await executor.execute(sql.LOCK_KEYS_OF_DEAD, params.slice(0, 2))
-    return executor.execute(statement, params)
+    return executor.execute(sql.REDRIVE, params)
   })
 }
 
