@@ -1,7 +1,5 @@
-import { actorOf } from '../actor.ts'
 import type { Command } from '../command.ts'
-import { DONE, FAILED } from '../exit-code.ts'
-import { queueNamed, withApp } from '../with-app.ts'
+import { keysAct } from './keys-act.ts'
 
 export const keysResume: Command = {
   name: 'keys resume',
@@ -14,23 +12,8 @@ export const keysResume: Command = {
     force: { help: 'also what is older than the inbox remembers' },
   },
   notes: ['The reason and who asked are kept in the audit log.'],
-  run: (call) => {
-    const reason = call.value('reason')
-    return withApp(call, 'check', async (open) => {
-      const [name = '', ...keys] = call.operands
-      const queue = queueNamed(open, name)
-      const result = await open.app.admin.keys.resume(queue, {
-        keys,
-        actor: actorOf(call.io),
-        ...(reason === undefined ? {} : { reason }),
-        force: call.is('force'),
-      })
-      if (call.out.json) call.out.data(result)
-      else call.out.line(`resumed ${result.moved.length} of ${new Set(keys).size}`)
-      if (result.notFound.length > 0) {
-        call.out.note(`millrace: not halted: ${result.notFound.join(', ')}`)
-      }
-      return result.notFound.length > 0 ? FAILED : DONE
-    })
-  },
+  run: (call) =>
+    keysAct(call, 'resumed', (keys, queue, what) =>
+      keys.resume(queue, { ...what, force: call.is('force') }),
+    ),
 }
