@@ -1,6 +1,8 @@
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { Harness } from 'millrace/conformance'
 import { pause, systemClock } from '../../src/model/clock.ts'
+import type { Transport } from '../../src/transport/transport.ts'
 import { type Command, commands, LEASE_MS } from './queue-commands.ts'
 import { newModel, type Real } from './queue-model.ts'
 
@@ -11,7 +13,7 @@ export interface ModelRun {
   readonly seed?: number
 }
 
-/** A server's store looks for leases that ran out at a receive from any queue, at most once within this time. */
+/** Postgres looks for leases that ran out at a receive from any queue, at most once within this time; Redis at one from this queue. */
 const SWEEP_MS = 1_500
 
 /**
@@ -25,8 +27,6 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
   const movable = harness.time !== undefined
   const { priorities } = near.traits
   const { signal } = new AbortController()
-  const idle = { group: 'sweeper', leaseMs: LEASE_MS, maxInFlight: 1 }
-  const sweeper = await far.subscribe(await harness.freshQueue(), idle)
   try {
     await fc.assert(
       fc.asyncProperty(
@@ -46,7 +46,7 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
             passes: async (ms) => {
               if (harness.time) return await harness.time.advance(ms)
               await pause(systemClock(), ms + SWEEP_MS)
-              await sweeper.receive({ max: 1, waitMs: 0, signal })
+              await sweep(far, queue, signal)
             },
             signal,
           }
@@ -63,4 +63,16 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
     await near.close()
     await far.close()
   }
+}
+
+/** A paused queue takes back what vanished holders had, and hands nothing out. */
+async function sweep(transport: Transport, queue: string, signal: AbortSignal): Promise<void> {
+  const { browse } = transport
+  const isPaused = (await browse?.gauge(queue))?.paused
+  await browse?.setPaused?.(queue, true)
+  const options = { group: 'sweeper', leaseMs: LEASE_MS, maxInFlight: 1 }
+  const sweeper = await transport.subscribe(queue, options)
+  assert.deepEqual(await sweeper.receive({ max: 1, waitMs: 0, signal }), [])
+  await sweeper.close()
+  if (isPaused === false) await browse?.setPaused?.(queue, false)
 }
