@@ -73,15 +73,17 @@ export function plainEntry(entryId: string, id: string, body: Buffer): Entry {
   }
 }
 
-/** Any entry. One of another producer without `id` is named by its entry id; without `body` its fields are the body. */
+/** Any entry. Without `body` it is another producer's: named by its entry id, and all its fields are the payload. */
 export function entryOf(entryId: string, reply: Reply): Entry {
   const fields = namedFields(reply)
+  const body = fields.get('body')
+  if (body === undefined) return plainEntry(entryId, entryId, payloadOf(fields))
   const text = (name: string): string | undefined => fields.get(name)?.toString()
   const idempotencyKey = text('idempotencyKey')
   const orderingKey = text('orderingKey')
   const envelope: Envelope = {
     id: text('id') ?? entryId,
-    body: fields.get('body') ?? foreignBody(fields),
+    body,
     headers: headersOf(text('headers')),
     priority: 0,
     ...(idempotencyKey === undefined ? undefined : { idempotencyKey }),
@@ -89,20 +91,25 @@ export function entryOf(entryId: string, reply: Reply): Entry {
   }
   return {
     envelope,
-    sentAt: Number(text('at') ?? momentOf(entryId)),
-    deliveries: Number(text('deliveries') ?? 0),
+    sentAt: finite(text('at')) ?? momentOf(entryId),
+    deliveries: finite(text('deliveries')) ?? 0,
     history: historyOf(text),
   }
 }
 
+/** Another producer may call a field of its own as we call one of ours. */
+function finite(text: string | undefined): number | undefined {
+  const number = text === undefined || text === '' ? Number.NaN : Number(text)
+  return Number.isFinite(number) ? number : undefined
+}
+
 function historyOf(text: (name: string) => string | undefined): AttemptHistory {
-  const count = (name: string): number => Number(text(name) ?? 0)
-  const throttledSince = text('throttledSince')
+  const count = (name: string): number => finite(text(name)) ?? 0
   const records = text('records')
   return {
     counted: count('counted'),
     crashes: count('crashes'),
-    throttledSince: throttledSince === undefined ? undefined : Number(throttledSince),
+    throttledSince: finite(text('throttledSince')),
     records: records === undefined ? [] : recordsOf(records),
     redrives: count('redrives'),
   }
@@ -128,11 +135,9 @@ function parse(text: string): unknown {
   }
 }
 
-function foreignBody(fields: ReadonlyMap<string, Buffer>): Buffer {
-  if (fields.has('id')) return Buffer.alloc(0)
-  const STATE_NAMES = new Set(['at', 'deliveries', 'counted', 'crashes', 'records', 'alone'])
-  const own = [...fields].filter(([name]) => !STATE_NAMES.has(name))
-  return Buffer.from(JSON.stringify(Object.fromEntries(own.map(([k, v]) => [k, v.toString()]))))
+/** One JSON object of texts; the scripts make the same of it when the entry is given back. */
+function payloadOf(fields: ReadonlyMap<string, Buffer>): Buffer {
+  return Buffer.from(JSON.stringify(Object.fromEntries([...fields].map(([k, v]) => [k, `${v}`]))))
 }
 
 function namedFields(reply: Reply): ReadonlyMap<string, Buffer> {

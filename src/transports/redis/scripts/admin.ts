@@ -57,12 +57,12 @@ local paused = call('HEXISTS', meta, 'paused')
 return { depth + due, waiting, flying, call('ZCARD', dead), whole(now - oldest), paused }
 `
 
-const FIND = `
+const FIND = `${FIELDS}
 local function find(id)
   local ref = call('HGET', ids, id)
   if not ref and string.find(id, '^%d+%-%d+$') then
     local entry = call('XRANGE', ready, id, id)[1]
-    if entry and entry[2][1] ~= 'id' then ref = id end
+    if entry and id_of(entry[2], id) == id then ref = id end
   end
   if not ref or ref == 'z' then return ref end
   if string.sub(ref, 1, 1) == 's' then return ref, suspects, string.sub(ref, 2) end
@@ -108,7 +108,7 @@ return 1
 `
 
 /** ARGV: group. Removes a step of what waits and answers how much; 0 when nothing is left. */
-export const PURGE: string = `${PRELUDE}${LAST}
+export const PURGE: string = `${PRELUDE}${LAST}${FIELDS}
 local group = ARGV[1]
 local waiting = call('ZRANGE', scheduled, 0, 999)
 if #waiting > 0 then
@@ -121,7 +121,7 @@ for _, stream in ipairs({ suspects, ready }) do
   local entries = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 200)
   for _, entry in ipairs(entries) do
     call('XDEL', stream, entry[1])
-    if entry[2][1] == 'id' then call('HDEL', ids, entry[2][2]) end
+    call('HDEL', ids, id_of(entry[2], entry[1]))
   end
   if #entries > 0 then return #entries end
 end

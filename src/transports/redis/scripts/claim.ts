@@ -28,7 +28,7 @@ if #due > 0 then
       add(id, fields, field(fields, 'alone'))
     else
       call('HDEL', ids, id)
-      shelve(id, { 'id', id }, 'permanent', LOST)
+      shelve(id, bodiless(id), 'permanent', LOST)
     end
   end
   ring()
@@ -84,8 +84,11 @@ for _, entry in ipairs(entries) do
     out[n + 2] = fields[2]
     out[n + 3] = fields[4]
   else
-    -- Of another producer: its entry id is its id.
-    if fields[1] ~= 'id' then call('HSET', ids, entry[1], entry[1]) end
+    if fields[1] ~= 'id' or fields[3] ~= 'body' then
+      ${FIELDS}
+      -- Of another producer: its entry id is its id.
+      if id_of(fields, entry[1]) == entry[1] then call('HSET', ids, entry[1], entry[1]) end
+    end
     out[n + 2] = ''
     out[n + 3] = fields
   end
@@ -98,7 +101,7 @@ return out
  * ARGV: group, cursor. Looks at a step of all ids and puts those on the shelf whose entry is gone though nobody has it: what a
  * worker has is found at the end of its lease. Answers the next cursor, and how many.
  */
-export const BURY_GONE: string = `${PRELUDE}${NOW}${SHELVE}
+export const BURY_GONE: string = `${PRELUDE}${NOW}${FIELDS}${SHELVE}
 local page, buried = call('HSCAN', ids, ARGV[2], 'COUNT', 500), 0
 for i = 1, #page[2], 2 do
   local id, ref = page[2][i], page[2][i + 1]
@@ -109,14 +112,14 @@ for i = 1, #page[2], 2 do
       local packed = call('HGET', parked, id)
       call('HDEL', parked, id)
       call('HDEL', ids, id)
-      shelve(id, packed and cmsgpack.unpack(packed) or { 'id', id }, 'permanent', packed and UNTIMED or GONE)
+      shelve(id, packed and cmsgpack.unpack(packed) or bodiless(id), 'permanent', packed and UNTIMED or GONE)
       buried = buried + 1
     end
   elseif #call('XRANGE', stream, entry_id, entry_id) == 0 then
     local held = redis.pcall('XPENDING', stream, ARGV[1], entry_id, entry_id, 1)
     if held.err or #held == 0 then
       call('HDEL', ids, id)
-      shelve(id, { 'id', id }, 'permanent', GONE)
+      shelve(id, bodiless(id), 'permanent', GONE)
       buried = buried + 1
     end
   end
@@ -163,7 +166,7 @@ while i <= #ARGV do
       add(id, restated(entry[2], id, i + 4, last), true)
     else
       call('HDEL', ids, id)
-      shelve(id, restated({ 'id', id }, id, i + 4, last), 'permanent', LOST)
+      shelve(id, restated(bodiless(id), id, i + 4, last), 'permanent', LOST)
     end
     touched[claim] = true
     back = back + 1

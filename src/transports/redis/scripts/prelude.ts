@@ -40,25 +40,42 @@ local function end_if_empty(claim, group)
 end
 `
 
-/** Fields of an entry: what was sent stays, what is known of its attempts is replaced by ARGV[first..last]. */
+/**
+ * Fields of an entry. With `id` and `body` it is a message as we write it, and what is known of its attempts stands behind
+ * them; without `body` it is another producer's, whose fields are all payload, whatever they are called, an `id` too. Once it
+ * was handed out its payload is a body, as `entryOf` reads it: what we write beside it could be taken for its fields, and they for ours.
+ */
 export const FIELDS = `
 local STATE = { at = 1, deliveries = 1, counted = 1, crashes = 1, throttledSince = 1, redrives = 1, records = 1, alone = 1 }
-local function restated(fields, id, first, last)
-  local out = {}
-  if fields[1] ~= 'id' then out = { 'id', id } end
+local function field(fields, name)
   for i = 1, #fields, 2 do
-    if not STATE[fields[i]] then
-      out[#out + 1] = fields[i]
+    if fields[i] == name then return fields[i + 1] end
+  end
+end
+local function id_of(fields, entry_id)
+  if fields[1] == 'id' and fields[3] == 'body' then return fields[2] end
+  return field(fields, 'body') and field(fields, 'id') or entry_id
+end
+-- Of an entry that is gone.
+local function bodiless(id) return { 'id', id, 'body', '' } end
+local function json(fields)
+  local parts = {}
+  for i = 1, #fields, 2 do parts[#parts + 1] = cjson.encode(fields[i]) .. ':' .. cjson.encode(fields[i + 1]) end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+-- What was sent stays, what is known of its attempts is replaced by ARGV[first..last].
+local function restated(fields, id, first, last)
+  local body = field(fields, 'body')
+  local out = { 'id', id, 'body', body or json(fields) }
+  for i = 1, body and #fields or 0, 2 do
+    local name = fields[i]
+    if name ~= 'id' and name ~= 'body' and not STATE[name] then
+      out[#out + 1] = name
       out[#out + 1] = fields[i + 1]
     end
   end
   for i = first, last do out[#out + 1] = ARGV[i] end
   return out
-end
-local function field(fields, name)
-  for i = 1, #fields, 2 do
-    if fields[i] == name then return fields[i + 1] end
-  end
 end
 `
 

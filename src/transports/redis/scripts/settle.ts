@@ -49,7 +49,7 @@ while i <= #ARGV do
   touched[claim] = true
   if call('XACK', stream, group, entry_id) == 1 then
     local entry = call('XRANGE', stream, entry_id, entry_id)[1]
-    local fields = restated(entry and entry[2] or { 'id', id }, id, i + 6, last)
+    local fields = restated(entry and entry[2] or bodiless(id), id, i + 6, last)
     call('XDEL', stream, entry_id)
     local delay = tonumber(ARGV[i + 3])
     if not entry then
@@ -86,7 +86,7 @@ while i <= #ARGV do
     if not entry then reason = LOST .. '; ' .. reason end
     call('XDEL', stream, entry_id)
     call('HDEL', ids, id)
-    shelve(id, restated(entry and entry[2] or { 'id', id }, id, i + 6, last), ARGV[i + 3], reason)
+    shelve(id, restated(entry and entry[2] or bodiless(id), id, i + 6, last), ARGV[i + 3], reason)
     out[#out + 1] = 1
   else
     out[#out + 1] = 0
@@ -158,11 +158,13 @@ for i = 2, #ARGV do
       call('XACK', stream, group, entry_id)
       call('XDEL', stream, entry_id)
       local fields = entry[2]
-      local id = fields[1] == 'id' and fields[2] or entry_id
+      local id = id_of(fields, entry_id)
       local kept = restated(fields, id, 1, 0)
-      local deliveries = tonumber(field(fields, 'deliveries') or '0') + 1
+      -- Of fields that are payload none is ours.
+      local state = field(fields, 'body') and fields or {}
+      local deliveries = tonumber(field(state, 'deliveries') or '0') + 1
       for name in pairs(STATE) do
-        local value = field(fields, name)
+        local value = field(state, name)
         if name == 'deliveries' then value = whole(deliveries) end
         if name == 'at' then value = value or string.match(entry_id, '^%d+') end
         if value then
