@@ -1,17 +1,19 @@
 // Starts the servers that tests need, runs test/**/*.test.ts, stops the servers, says what was tested.
 //   npm test                          all of it
 //   npm test -- test/unit test/a.test.ts     these folders and files
-//   MILLRACE_DEPTH=full npm test      longer campaigns (quick is the default)
+//   MILLRACE_DEPTH=full npm test      what every push must pass: also the files that take longest (quick is the default)
+//   MILLRACE_DEPTH=long npm test      campaigns of hours
 //   MILLRACE_REQUIRE=all npm test     a missing server fails (CI)
 //   MILLRACE_RIG_ONLY=postgres,redis npm test -- test/a.test.ts     only these servers
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BackendReport, familiesOf } from './rig/backend.ts'
 import { type Rig, startRig } from './rig/rig.ts'
+import { type Depth, depthOf } from './test/depth.ts'
 import { summary, verdict } from './test/summary.ts'
 import { tally } from './test/tally.ts'
 import { runWave } from './test/wave-run.ts'
-import { stages } from './test/waves.ts'
+import { leftOut, stages } from './test/waves.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const NOTHING_PASSED = { passed: 0, failed: 1, skipped: 0 }
@@ -24,7 +26,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(filters: readonly string[]): Promise<number> {
-  const plan = stages(ROOT, filters)
+  let depth: Depth
+  try {
+    depth = depthOf(process.env.MILLRACE_DEPTH)
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+  const plan = stages(ROOT, filters, depth)
   if (plan.length === 0) return refuse(`no test file matches ${filters.join(' ')}`)
   const required = process.env.MILLRACE_REQUIRE === 'all' ? 'all' : 'available'
   let rig: Rig
@@ -35,7 +43,7 @@ async function main(filters: readonly string[]): Promise<number> {
     return refuse(error instanceof Error ? error.message : String(error))
   }
   try {
-    return await runAll(plan, rig, filters)
+    return await runAll(plan, rig, filters, depth)
   } finally {
     await rig.stop()
   }
@@ -45,18 +53,21 @@ async function runAll(
   plan: ReturnType<typeof stages>,
   rig: Rig,
   filters: readonly string[],
+  depth: Depth,
 ): Promise<number> {
-  const full = process.env.MILLRACE_DEPTH === 'full'
   // The test processes inherit these.
   Object.assign(process.env, rig.env, {
-    MILLRACE_DEPTH: full ? 'full' : 'quick',
+    MILLRACE_DEPTH: depth,
     MILLRACE_TEST_BACKENDS: JSON.stringify(rig.backends),
     MILLRACE_TEST_RESULTS: freshResults(rig.backends),
     MILLRACE_TEST_COMPLETE: filters.length === 0 ? 'yes' : 'no',
   })
   const startedAt = Date.now()
   const results = tally(ROOT, console.log)
-  const limits = { signal: interrupted.signal, fileTimeoutMs: full ? 7_200_000 : 900_000 }
+  const limits = {
+    signal: interrupted.signal,
+    fileTimeoutMs: depth === 'long' ? 7_200_000 : 900_000,
+  }
   for (const stage of plan) {
     if (interrupted.signal.aborted) break
     await Promise.all(stage.map((wave) => runWave(wave, results, limits)))
@@ -64,7 +75,8 @@ async function runAll(
   const totals = results.totals()
   const { backends } = rig
   const ranMs = Date.now() - startedAt
-  const facts = { backends, totals, ranMs, complete: filters.length === 0 }
+  const complete = filters.length === 0
+  const facts = { backends, totals, ranMs, complete, leftOut: leftOut(ROOT, filters, depth) }
   for (const line of summary(facts)) console.log(line)
   if (interrupted.signal.aborted) return 130
   return totals.failed > 0 || totals.passed === 0 ? 1 : 0

@@ -7,6 +7,8 @@ export interface RunFacts {
   readonly ranMs: number
   /** False when the caller named files: what is there was not all used. */
   readonly complete: boolean
+  /** Files that this depth leaves out. */
+  readonly leftOut: readonly string[]
 }
 
 const BUILT_IN: readonly BackendReport[] = [
@@ -15,12 +17,19 @@ const BUILT_IN: readonly BackendReport[] = [
 ]
 
 /** What was tested, what was not and why; the last line is for machines. */
-export function summary({ backends, totals, ranMs, complete }: RunFacts): readonly string[] {
+export function summary({
+  backends,
+  totals,
+  ranMs,
+  complete,
+  leftOut,
+}: RunFacts): readonly string[] {
   return [
     '',
     'Backends:',
     ...[...BUILT_IN, ...backends].map((backend) => backendLine(backend, complete)),
     ...skips(totals.reasons),
+    ...omissions(leftOut),
     `Took ${(ranMs / 1_000).toFixed(1)} s.`,
     verdict(totals),
   ]
@@ -37,6 +46,14 @@ function backendLine(backend: BackendReport, complete: boolean): string {
 function skips(reasons: ReadonlyMap<string, number>): readonly string[] {
   if (reasons.size === 0) return []
   return ['Skipped:', ...[...reasons].map(([reason, count]) => `  ${count}: ${reason}`)]
+}
+
+function omissions(files: readonly string[]): readonly string[] {
+  if (files.length === 0) return []
+  return [
+    'Left out at home; with MILLRACE_DEPTH=full, or by name:',
+    ...files.map((file) => `  ${file}`),
+  ]
 }
 
 export function verdict({ passed, failed, skipped }: Omit<Totals, 'reasons'>): string {

@@ -1,5 +1,6 @@
 import { globSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
+import type { Depth } from './depth.ts'
 
 export interface Wave {
   readonly name: string
@@ -21,17 +22,30 @@ const LANES: readonly (readonly [name: string, prefixes: readonly string[]])[] =
 ]
 /** These time what they run, and keep all processors busy: neighbours would only make it slow. */
 const ALONE = ['test/bench/', 'test/faults/crash-']
+/** Minutes each: at home only when they are named. Another test of each kind stays. */
+const NOT_AT_HOME = [
+  'test/faults/crash-brokers.test.ts',
+  'test/faults/kafka-cluster.test.ts',
+  'test/faults/nats-cluster.test.ts',
+  'test/faults/poison-living.test.ts',
+  'test/faults/poison.test.ts',
+  'test/faults/rabbitmq-cluster.test.ts',
+]
 /** Judges what the other files wrote down. */
 const LAST = ['test/docs/guarantees.test.ts']
 
 /**
- * The test files that `filters` name (files or folders; none: all), in the stages in which they run. The waves of one stage go on
- * side by side.
+ * The test files that `filters` name (files or folders; none: all) at this depth, in the stages in which they run. The waves of one
+ * stage go on side by side.
  */
-export function stages(root: string, filters: readonly string[]): readonly (readonly Wave[])[] {
-  const wanted = filters.map((filter) => relative(root, resolve(filter)))
-  const files = globSync('test/**/*.test.ts', { cwd: root })
-    .filter((file) => wanted.length === 0 || wanted.some((prefix) => isWithin(file, prefix)))
+export function stages(
+  root: string,
+  filters: readonly string[],
+  depth: Depth,
+): readonly (readonly Wave[])[] {
+  const out = leftOut(root, filters, depth)
+  const files = chosen(root, filters)
+    .filter((file) => !out.includes(file))
     .sort((a, b) => rank(a) - rank(b) || a.localeCompare(b))
   const left = new Set(files)
   const take = (name: string, prefixes: readonly string[], concurrency = 1): Wave => {
@@ -46,6 +60,20 @@ export function stages(root: string, filters: readonly string[]): readonly (read
   return [[together], faults, [alone], [last]]
     .map((stage) => stage.filter((wave) => wave.files.length > 0))
     .filter((stage) => stage.length > 0)
+}
+
+/** What `filters` name and this depth leaves out. A file that is named itself runs at every depth. */
+export function leftOut(root: string, filters: readonly string[], depth: Depth): readonly string[] {
+  if (depth !== 'quick') return []
+  const named = filters.map((filter) => relative(root, resolve(filter)))
+  return chosen(root, filters).filter((file) => NOT_AT_HOME.includes(file) && !named.includes(file))
+}
+
+function chosen(root: string, filters: readonly string[]): readonly string[] {
+  const wanted = filters.map((filter) => relative(root, resolve(filter)))
+  return globSync('test/**/*.test.ts', { cwd: root })
+    .filter((file) => wanted.length === 0 || wanted.some((prefix) => isWithin(file, prefix)))
+    .sort()
 }
 
 function isWithin(file: string, prefix: string): boolean {

@@ -8,15 +8,15 @@ import { afterEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { pause, systemClock } from '../../src/model/clock.ts'
 import { backendUrl } from '../backends.ts'
+import { byDepth } from '../depth.ts'
 import { dropSchema, freshSchema } from '../transports/postgres-servers.ts'
 import { freshPrefix } from '../transports/redis-servers.ts'
 import { openStoreOf, QUEUE, type StoreSpec } from './store-child.ts'
 
 const CHILD = fileURLToPath(new URL('./store-child.ts', import.meta.url))
 const clock = systemClock()
-const full = process.env.MILLRACE_DEPTH === 'full'
-const KILLS = full ? 40 : 6
-const MESSAGES = full ? 2_000 : 300
+const KILLS = byDepth({ full: 6, long: 40 })
+const MESSAGES = byDepth({ full: 300, long: 2_000 })
 
 /** A test that failed half way leaves nobody behind. */
 const running = new Set<ChildProcess>()

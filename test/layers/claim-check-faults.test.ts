@@ -10,13 +10,13 @@ import { faulty } from '../../src/layers/faulty.ts'
 import { layered } from '../../src/layers/layered.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { seededRandom } from '../../src/testing/seeded-random.ts'
+import { byDepth } from '../depth.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { bareHarness } from './bare-harness.ts'
 import { fetched } from './fetched.ts'
 
-const FULL = process.env.MILLRACE_DEPTH === 'full'
-const MESSAGES = FULL ? 2_000 : 150
-const SEEDS = FULL ? 40 : 5
+const MESSAGES = byDepth({ full: 150, long: 2_000 })
+const SEEDS = byDepth({ full: 5, long: 40 })
 const RATE = 0.03
 
 /** Fails before anything was done, or after all of it was. */

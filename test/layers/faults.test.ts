@@ -17,13 +17,14 @@ import type { Envelope } from '../../src/model/envelope.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { seededRandom } from '../../src/testing/seeded-random.ts'
 import type { Transport } from '../../src/transport/transport.ts'
+import { byDepth } from '../depth.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { bareHarness } from './bare-harness.ts'
 import { faultyStore } from './faulty-store.ts'
 import { mortalStore } from './mortal.ts'
 
-const MESSAGES = process.env.MILLRACE_DEPTH === 'full' ? 2_000 : 150
-const SEEDS = process.env.MILLRACE_DEPTH === 'full' ? 40 : 5
+const MESSAGES = byDepth({ full: 150, long: 2_000 })
+const SEEDS = byDepth({ full: 5, long: 40 })
 /** A second test needs more trouble, because it has fewer calls. */
 const SOME = 0.03
 const MUCH = 0.06

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { adaptSlots, firstSlots, type SlotLook } from 'millrace/flow'
+import { byDepth } from '../depth.ts'
 import { courseOf, type SlotWorld, turns } from '../flow/slot-world.ts'
 import { seeded } from '../runtime/stage.ts'
 
-// fast-check prints seed and path of a failure; MILLRACE_SEED repeats a run, MILLRACE_DEPTH=full makes many.
-const RUNS = process.env['MILLRACE_DEPTH'] === 'full' ? 300 : 10
+// fast-check prints seed and path of a failure; MILLRACE_SEED repeats a run, MILLRACE_DEPTH=long makes many.
+const RUNS = byDepth({ full: 10, long: 300 })
 const options = {
   numRuns: RUNS,
   ...(process.env['MILLRACE_SEED'] ? { seed: Number(process.env['MILLRACE_SEED']) } : {}),

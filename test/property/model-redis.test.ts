@@ -1,10 +1,10 @@
 import { test } from 'node:test'
+import { byDepth } from '../depth.ts'
 import { redisHarness } from '../transports/redis-harness.ts'
 import { NO_REDIS, redisServers } from '../transports/redis-servers.ts'
 import { modelHolds } from './queue-holds.ts'
 
 // Time cannot be moved here: each lease that runs out is really waited for, so the runs are few.
-const full = process.env.MILLRACE_DEPTH === 'full'
 const [server] = redisServers()
 if (server === undefined) test('the model on Redis', { skip: NO_REDIS }, () => {})
 else {
@@ -12,7 +12,7 @@ else {
     const { name, url } = server
     const harness = await redisHarness({ name, address: { url } })
     try {
-      await modelHolds(harness, { numRuns: full ? 60 : 12, maxCommands: 30 })
+      await modelHolds(harness, { numRuns: byDepth({ full: 12, long: 60 }), maxCommands: 30 })
     } finally {
       await harness.dispose()
     }

@@ -4,10 +4,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { memoryStore, sqliteStore } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
+import { byDepth } from '../depth.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { type Hands, type Step, steps } from './store-steps.ts'
 
-const numRuns = process.env.MILLRACE_DEPTH === 'full' ? 3_000 : 200
+const numRuns = byDepth({ full: 200, long: 3_000 })
 
 test('a SQLite store answers every order of acts as the memory store does', async () => {
   await fc.assert(fc.asyncProperty(steps, compare), { numRuns })

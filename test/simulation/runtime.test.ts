@@ -14,13 +14,14 @@ import { memory } from 'millrace/memory'
 import { z } from 'zod'
 import { faulty } from '../../src/layers/faulty.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing/virtual-clock.ts'
+import { byDepth } from '../depth.ts'
 import { seeded } from '../runtime/stage.ts'
 
 // The whole runtime on a virtual clock, over a transport that fails on purpose. One seed is one run:
-// MILLRACE_SEED=… repeats it, MILLRACE_DEPTH=full runs many.
+// MILLRACE_SEED=… repeats it, MILLRACE_DEPTH=long runs many.
 const seeds = process.env['MILLRACE_SEED']
   ? [Number(process.env['MILLRACE_SEED'])]
-  : Array.from({ length: process.env['MILLRACE_DEPTH'] === 'full' ? 200 : 8 }, (_, n) => n + 1)
+  : Array.from({ length: byDepth({ full: 8, long: 200 }) }, (_, n) => n + 1)
 
 const MESSAGES = 120
 const APPS = 3

@@ -4,6 +4,7 @@ import { type StoreHarness, storeConformance } from 'millrace/conformance'
 import { postgresStore } from 'millrace/store'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import {
   dropSchema,
@@ -13,8 +14,6 @@ import {
   type TestServer,
 } from '../transports/postgres-servers.ts'
 import { connectStore } from './store-harness.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 type Client = 'pg' | 'postgres.js'
 
@@ -49,7 +48,8 @@ for (const [name, client] of subjects) {
   kits.push({
     name: harness.name,
     atOnce: 1,
-    register: (test) => storeConformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) =>
+      storeConformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

@@ -5,11 +5,10 @@ import type { RedisAddress } from 'millrace/redis'
 import { redisStore } from 'millrace/store'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { freshPrefix, smallestUser } from '../transports/redis-servers.ts'
 import { connectStore } from './store-harness.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 interface Subject {
   readonly prefix: string
@@ -40,7 +39,8 @@ for (const name of ['redis 7', 'redis 6.2', 'valkey', 'redis cluster'] as const)
   kits.push({
     name: harness.name,
     atOnce: 1,
-    register: (test) => storeConformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) =>
+      storeConformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

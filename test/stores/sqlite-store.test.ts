@@ -8,11 +8,11 @@ import Database from 'better-sqlite3'
 import { storeConformance } from 'millrace/conformance'
 import { sqliteStore } from 'millrace/store'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { callerClockHarness } from './store-harness.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-store-'))
 after(() => rm(folder, { recursive: true, force: true }))
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 const memory = new DatabaseSync(':memory:')
 const better = new Database(join(folder, 'better.db'))
@@ -26,7 +26,7 @@ after(() => {
   better.close()
 })
 for (const harness of subjects)
-  await storeConformance({ test, harness, depth, onResult: recordResult })
+  await storeConformance({ test, harness, depth: kitDepth, onResult: recordResult })
 
 test('what is wrong with the options of a SQLite store is said at once', () => {
   const text: { file: string } = JSON.parse('{"file":"","db":1,"nobody":1,"synchronous":"maybe"}')

@@ -7,12 +7,12 @@ import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Register, runKits } from '../kits.ts'
 import type { MortalTop } from '../layers/bare-harness.ts'
 import { mortalStore } from '../layers/mortal.ts'
 import { kafkaHarness } from './kafka-harness.ts'
 
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 const brokers = backendUrl('kafka')
 
 /** All that start-up chooses, with one store for all connections. */
@@ -42,7 +42,8 @@ if (brokers !== undefined) {
   const kits = subjects.map((harness) => ({
     name: harness.name,
     atOnce: 1,
-    register: (test: Register) => conformance({ test, harness, depth, onResult: recordResult }),
+    register: (test: Register) =>
+      conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   }))
   await runKits(kits, kits.length)

@@ -1,10 +1,9 @@
 import { conformance } from 'millrace/conformance'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { natsHarness } from './nats-harness.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 const servers = backendUrl('nats')
 
@@ -14,7 +13,7 @@ for (const withStore of servers === undefined ? [] : [false, true]) {
   kits.push({
     name: harness.name,
     atOnce: 3,
-    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

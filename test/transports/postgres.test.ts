@@ -1,11 +1,10 @@
 import { test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { type PostgresHarnessOptions, postgresHarness } from './postgres-harness.ts'
 import { NO_SERVER, pgBouncer, postgresServers } from './postgres-servers.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 const [newest, ...older] = postgresServers()
 const pooler = pgBouncer()
@@ -31,7 +30,7 @@ for (const subject of subjects) {
     name: harness.name,
     // The two connections of the pooler are taken by the users' transactions of two tests.
     atOnce: subject.server.pooled ? 1 : 4,
-    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

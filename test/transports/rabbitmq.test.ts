@@ -1,10 +1,9 @@
 import { conformance } from 'millrace/conformance'
 import { backendUrl } from '../backends.ts'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { rabbitHarness } from './rabbitmq-harness.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 const url = backendUrl('rabbitmq')
 
@@ -20,7 +19,7 @@ for (const subject of url === undefined ? [] : subjects) {
   kits.push({
     name: harness.name,
     atOnce: 4,
-    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

@@ -1,11 +1,10 @@
 import { test } from 'node:test'
 import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { givenClient, type RedisHarnessOptions, redisHarness } from './redis-harness.ts'
 import { NO_REDIS, redisCluster, redisServers, smallestUser } from './redis-servers.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 const servers = redisServers()
 const [newest] = servers
@@ -25,7 +24,7 @@ for (const subject of subjects) {
   kits.push({
     name: harness.name,
     atOnce: 4,
-    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

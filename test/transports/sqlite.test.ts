@@ -1,9 +1,8 @@
 import { after, test } from 'node:test'
 import { conformance, type Deviation } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { betterSqliteHarness, nodeFileHarness, nodeMemoryHarness } from './sqlite-harness.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 const oneHandle: readonly Deviation[] = [
   {
@@ -22,5 +21,5 @@ const subjects = [
 for (const { open, deviations } of subjects) {
   const harness = await open()
   after(() => harness.dispose())
-  await conformance({ test, harness, depth, deviations, onResult: recordResult })
+  await conformance({ test, harness, depth: kitDepth, deviations, onResult: recordResult })
 }

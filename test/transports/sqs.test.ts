@@ -1,10 +1,9 @@
 import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
+import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
 import { sqsHarness } from './sqs-harness.ts'
 import { sqsServers } from './sqs-servers.ts'
-
-const depth = process.env.MILLRACE_DEPTH === 'full' ? 'full' : 'quick'
 
 /**
  * The layers stand on ElasticMQ only: on a busy machine fauxqs takes seconds for an answer, longer than a lease, and then a
@@ -24,7 +23,7 @@ for (const subject of subjects) {
   kits.push({
     name: harness.name,
     atOnce: 6,
-    register: (test) => conformance({ test, harness, depth, onResult: recordResult }),
+    register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
 }

@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
+import { depthOf } from '../../scripts/test/depth.ts'
 import { summary, verdict } from '../../scripts/test/summary.ts'
-import { stages, type Wave } from '../../scripts/test/waves.ts'
+import { leftOut, stages, type Wave } from '../../scripts/test/waves.ts'
 import { ROOT } from '../source-files.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-runner-'))
@@ -86,18 +87,21 @@ test('The last line is the verdict, and a missing backend is named with its reas
     { name: 'pgbouncer', available: false, why: 'not on PATH', command: 'apt-get install it' },
   ]
   const totals = { passed: 5, failed: 0, skipped: 2, reasons: new Map([['no pooler', 2]]) }
-  const lines = summary({ backends, totals, ranMs: 1_000, complete: true })
+  const facts = { backends, totals, ranMs: 1_000, complete: true, leftOut: ['test/slow.test.ts'] }
+  const lines = summary(facts)
   assert.equal(lines.at(-1), '5 passed, 0 failed, 2 skipped')
   assert.ok(lines.includes('  tested: postgres 18'))
   assert.ok(
     lines.includes('  not available: pgbouncer (not on PATH; to get it: apt-get install it)'),
   )
   assert.ok(lines.includes('  2: no pooler'))
+  const omitted = lines.findIndex((line) => line.includes('MILLRACE_DEPTH=full'))
+  assert.equal(lines[omitted + 1], '  test/slow.test.ts')
   assert.equal(verdict({ passed: 1, failed: 2, skipped: 0 }), '1 passed, 2 failed')
 })
 
 test('Every test file runs in exactly one wave, heavy servers one of a kind at a time, and filters choose files.', () => {
-  const all = stages(ROOT, [])
+  const all = stages(ROOT, [], 'full')
   const files = all.flat().flatMap((wave) => wave.files)
   assert.equal(new Set(files).size, files.length)
   assert.equal(files.length, globSync('test/**/*.test.ts', { cwd: ROOT }).length)
@@ -107,10 +111,37 @@ test('Every test file runs in exactly one wave, heavy servers one of a kind at a
   for (const heavy of ['/faults/kafka-', '/faults/rabbitmq']) {
     assert.equal(faults.filter(holds(heavy)).length, 1, heavy)
   }
-  const chosen = stages(ROOT, [import.meta.filename]).flat()
+  const chosen = stages(ROOT, [import.meta.filename], 'quick').flat()
   assert.deepEqual(
     chosen.map((wave) => wave.files),
     [[import.meta.filename]],
   )
-  assert.deepEqual(stages(ROOT, [join(ROOT, 'test/nowhere')]), [])
+  assert.deepEqual(stages(ROOT, [join(ROOT, 'test/nowhere')], 'full'), [])
+})
+
+test('At home the longest files are left out, by name; one that is named runs.', () => {
+  const atHome = leftOut(ROOT, [], 'quick')
+  const ran = (filters: readonly string[]): readonly string[] =>
+    stages(ROOT, filters, 'quick')
+      .flat()
+      .flatMap((wave) => wave.files)
+  assert.ok(atHome.length > 0)
+  const every = globSync('test/**/*.test.ts', { cwd: ROOT })
+  assert.equal(ran([]).length, every.length - atHome.length)
+  assert.equal(ran(['test/faults']).length, within(every, 'test/faults/') - atHome.length)
+  for (const file of atHome) {
+    assert.ok(!ran([]).includes(join(ROOT, file)), file)
+    assert.deepEqual(ran([file]), [join(ROOT, file)])
+  }
+  for (const depth of ['full', 'long'] as const) assert.deepEqual(leftOut(ROOT, [], depth), [])
+})
+
+function within(files: readonly string[], folder: string): number {
+  return files.filter((file) => file.startsWith(folder)).length
+}
+
+test('A depth that is none is refused: it must not test less than was asked for.', () => {
+  assert.deepEqual(['', 'quick', 'full', 'long'].map(depthOf), ['quick', 'quick', 'full', 'long'])
+  assert.equal(depthOf(undefined), 'quick')
+  assert.throws(() => depthOf('ful'), /expected quick, full, long, got "ful"/)
 })

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { byDepth } from '../../depth.ts'
 import { seeded } from '../../runtime/stage.ts'
 import type { BackendSpec } from './backend.ts'
 import { campaign } from './campaign.ts'
 import { killPoints } from './recorder.ts'
 
-const full = process.env['MILLRACE_DEPTH'] === 'full'
-const KILLS = full ? 120 : 20
-const MESSAGES = full ? 3_000 : 600
-const DEADLINE_MS = full ? 900_000 : 150_000
+const KILLS = byDepth({ quick: 10, full: 20, long: 120 })
+const MESSAGES = byDepth({ quick: 300, full: 600, long: 3_000 })
+const DEADLINE_MS = byDepth({ full: 150_000, long: 900_000 })
 
 /** Runs one campaign and judges it by what the recorder and the database say, not by our own counters. */
 export async function runCampaign(
