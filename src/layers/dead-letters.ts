@@ -37,6 +37,7 @@ export function deadLetters(inner: Transport, options: DeadLettersOptions): Tran
     traits: { ...inner.traits, deadLetters: 'native' },
     shelf: layeredShelf(inner, options),
     topology: {
+      ...inner.topology,
       ensure: async (queues, signal) => {
         for (const { name, owner } of queues) owners.set(name, owner)
         await inner.topology.ensure(queues, signal)

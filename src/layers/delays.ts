@@ -40,6 +40,7 @@ export function delays(inner: Transport, { store, clock, logger }: DelaysOptions
     ...inner,
     traits: { ...inner.traits, delay: { maxMs: DELAY_MAX_MS } },
     topology: {
+      ...inner.topology,
       ensure: async (queues, signal) => {
         await inner.topology.ensure(queues, signal)
         for (const { name } of queues) relayOf(name)

@@ -80,6 +80,7 @@ function buried(
   return {
     ...on,
     topology: {
+      ...on.topology,
       ensure: async (queues, signal) => {
         await on.topology.ensure(queues, signal)
         for (const { name } of queues) await tellOfStored(store, name, { clock, logger })

@@ -16,6 +16,8 @@ export interface Problems {
   optionalFunction(name: string, value: unknown): void
   /** An AbortSignal, or absent. */
   optionalSignal(name: string, value: unknown): void
+  /** What was found so far. */
+  all(): readonly string[]
   /** @throws MILLRACE_INVALID_OPTIONS when there is any problem. */
   throwIfAny(): void
 }
@@ -64,6 +66,7 @@ export function problems(what: string, fields?: ErrorDetails['fields']): Problem
       if (value === undefined || isSignal(value)) return
       found.push(`${name}: expected an AbortSignal, got ${show(value)}`)
     },
+    all: () => [...found],
     throwIfAny: () => {
       if (found.length > 0) throw new OptionsError(what, found, fields)
     },

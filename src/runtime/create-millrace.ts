@@ -52,8 +52,8 @@ const outside = AsyncLocalStorage.snapshot()
  * @throws MILLRACE_INVALID_OPTIONS, MILLRACE_UNAVAILABLE, MILLRACE_SCHEMA_OUTDATED, MILLRACE_SCHEMA_TOO_NEW, MILLRACE_MISSING_CLIENT
  */
 export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>): Promise<App<Tx>> {
-  const resolved = resolveOptions(options)
-  const parts = await openParts(options, resolved)
+  const { resolved, found } = resolveOptions(options)
+  const parts = await openParts(options, resolved, found)
   const closed = new AbortController()
   const lanes = makeLanes(resolved, parts, closed.signal)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)

@@ -22,8 +22,14 @@ export interface ResolvedOptions {
   readonly claimCheck: ResolvedClaimCheck | undefined
 }
 
-/** @throws MILLRACE_INVALID_OPTIONS with every problem at once. */
-export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOptions {
+/** The options, and what is wrong with them that keeps nobody from looking at the rest. */
+export interface CheckedOptions {
+  readonly resolved: ResolvedOptions
+  readonly found: readonly string[]
+}
+
+/** @throws MILLRACE_INVALID_OPTIONS with every problem at once, when nothing can be opened with these. */
+export function resolveOptions<Tx>(options: MillraceOptions<Tx>): CheckedOptions {
   const found = problems('createMillrace')
   found.knownKeys(options, CONFIG_KEYS)
   for (const name of ['transport', 'store', 'inbox', 'outbox'] as const) {
@@ -45,17 +51,35 @@ export function resolveOptions<Tx>(options: MillraceOptions<Tx>): ResolvedOption
     max: 365 * DAY_MS,
     default: 7 * DAY_MS,
   })
+  const before = found.all().length
   const claimCheck = resolveClaimCheck(options, redriveWindowMs, found)
-  found.throwIfAny()
+  if (!isOpenable(options)) found.throwIfAny()
   return {
-    queues: options.queues,
-    migrate: options.migrate ?? 'auto',
-    clock: options.clock ?? systemClock(),
-    random: options.random ?? Math.random,
-    logger: safeLogger(options.logger ?? consoleLogger()),
-    redriveWindowMs,
-    claimCheck,
+    found: found.all(),
+    resolved: {
+      queues: options.queues,
+      migrate: options.migrate ?? 'auto',
+      clock: options.clock ?? systemClock(),
+      random: options.random ?? Math.random,
+      logger: safeLogger(options.logger ?? consoleLogger()),
+      redriveWindowMs,
+      claimCheck: found.all().length > before ? undefined : claimCheck,
+    },
   }
+}
+
+/** What opens the transport and names its queues is what it should be. */
+function isOpenable({
+  transport,
+  queues,
+  clock,
+  random,
+  logger,
+}: Partial<Record<'transport' | 'queues' | 'clock' | 'random' | 'logger', unknown>>): boolean {
+  const check = problems('createMillrace')
+  checkQueues(queues, check)
+  checkParts({ clock, random, logger }, check)
+  return check.all().length === 0 && typeof read(transport, 'connect') === 'function'
 }
 
 function checkQueues(queues: unknown, found: Problems): void {

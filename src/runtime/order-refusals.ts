@@ -1,19 +1,19 @@
-import { OptionsError } from '../model/errors.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { AnyQueue } from './queue.ts'
 
 /**
  * What queues with an ordering key ask of a transport that cannot keep it, all of it at once: an order that is only hoped for
  * holds until there is load.
- * @throws MILLRACE_INVALID_OPTIONS
  */
-export function refuseUnordered(transport: Transport, queues: readonly AnyQueue[]): void {
-  const found = queues.flatMap((queue) =>
+export function orderRefusals(
+  transport: Transport,
+  queues: readonly AnyQueue[],
+): readonly string[] {
+  return queues.flatMap((queue) =>
     queue.order === undefined
       ? []
       : refusals(transport, queue.order).map((text) => `queue "${queue.name}": ${text}`),
   )
-  if (found.length > 0) throw new OptionsError('createMillrace', found)
 }
 
 function refusals(

@@ -4,21 +4,18 @@ import { type BlobSweep, blobSweep } from '../layers/blob-sweep.ts'
 import { claimCheck as claimCheckOn } from '../layers/claim-check.ts'
 import { choiceNeeds, layered, storeNeeds } from '../layers/layered.ts'
 import { watchedStore } from '../layers/watched-store.ts'
-import { classifyError } from '../model/classify-error.ts'
 import { messageOfError } from '../model/describe-error.ts'
-import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
 import { read } from '../model/probe.ts'
-import { tlsRefusal } from '../model/tls-refusal.ts'
 import type { Outbox } from '../outbox/outbox.ts'
-import { pgRefusal } from '../sql/pg-refusal.ts'
 import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
 import type { ResolvedClaimCheck } from './claim-check-choice.ts'
 import type { MillraceOptions } from './create.ts'
 import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
-import { refuseUnordered } from './order-refusals.ts'
+import { answered, type Opening, openingOf } from './opening.ts'
+import { orderRefusals } from './order-refusals.ts'
 import type { AnyQueue } from './queue.ts'
 
 /** The live connections of an app. */
@@ -34,62 +31,71 @@ export interface Parts<Tx> {
   readonly blobs: BlobSweep | undefined
 }
 
-const CONNECT_MAX_MS = 30_000
-
-/** Opens store, transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. */
+/**
+ * Opens store, transport, inbox and outbox, and makes the queues. What was opened is closed when a later part fails. Where
+ * something is refused (`found`: of the options) the parts behind it are only looked at, so that all refusals come at once.
+ */
 export async function openParts<Tx>(
   options: MillraceOptions<Tx>,
   resolved: ResolvedOptions,
+  found: readonly string[],
 ): Promise<Parts<Tx>> {
-  const limit = new AbortController()
-  const cancel = resolved.clock.after(CONNECT_MAX_MS, () =>
-    limit.abort(
-      new MillraceError(
-        'MILLRACE_UNAVAILABLE',
-        `no connection within ${CONNECT_MAX_MS} ms; is the backend up?`,
-        {
-          retryable: true,
-        },
-      ),
-    ),
-  )
-  const opened: { close(): Promise<void> }[] = []
-  const keep = <P extends { close(): Promise<void> }>(part: P): P => {
-    opened.push(part)
-    return part
-  }
-  const context = { ...resolved, signal: limit.signal }
+  const opening = openingOf(resolved, found)
+  const { open, refused } = opening
   try {
-    const store =
-      options.store &&
-      watchedStore(
-        keep(await opening(options.store.name, options.store.connect(context))),
-        resolved.clock,
-      )
-    const { transport: connector } = options
-    const backend = keep(await opening(connector.name, connector.connect(context)))
-    refuseWithout(backend, store)
-    const below = layered(backend, { ...resolved, store })
-    const claimCheck = resolved.claimCheck && limited(resolved.claimCheck, below)
-    const transport = keep(checked(below, claimCheck, resolved))
-    refuseUnordered(transport, resolved.queues)
-    const ensured = transport.topology.ensure(resolved.queues.map(specOf), limit.signal)
-    await opening(connector.name, ensured)
-    const needed = { ...context, neededTtlMs: neededInboxTtlMs(resolved) }
-    const inbox =
-      options.inbox && keep(await opening(options.inbox.name, options.inbox.connect(needed)))
-    const outbox =
-      options.outbox && keep(await opening(options.outbox.name, options.outbox.connect(context)))
-    const blobs = claimCheck && blobSweep({ ...claimCheck, clock: resolved.clock })
-    if (blobs !== undefined) await reached(blobs, resolved.logger)
-    const abilities = abilitiesOf(backend)
-    return { store, transport, inbox, outbox, claimCheck, blobs, abilities }
+    const kept = await open('store', options.store, (store, context) => store.connect(context))
+    const store = kept && watchedStore(kept, resolved.clock)
+    const backend = await open('transport', options.transport, (transport, context) =>
+      transport.connect(context),
+    )
+    const hasStore = options.store !== undefined
+    const on = backend && (await onBackend(backend, { ...opening, resolved, store, hasStore }))
+    const neededTtlMs = neededInboxTtlMs(resolved)
+    const inbox = await open('inbox', options.inbox, (one, context) =>
+      one.connect({ ...context, neededTtlMs }),
+    )
+    const outbox = await open('outbox', options.outbox, (one, context) => one.connect(context))
+    refused.throwIfAny()
+    if (on === undefined) throw new Error('a transport that did not open was not refused')
+    return { store, inbox, outbox, ...on }
   } catch (error) {
-    for (const part of opened.reverse()) await part.close().catch(() => undefined)
+    await opening.closeAll()
     throw error
   } finally {
-    cancel()
+    opening.over()
   }
+}
+
+interface OnBackend extends Opening {
+  readonly resolved: ResolvedOptions
+  readonly store: Store | undefined
+  /** Also where it was refused. */
+  readonly hasStore: boolean
+}
+
+/** The layers over an open backend, and its queues. */
+async function onBackend(
+  backend: Transport,
+  { resolved, store, hasStore, refused, signal, keep }: OnBackend,
+): Promise<Pick<Parts<unknown>, 'transport' | 'claimCheck' | 'blobs' | 'abilities'>> {
+  const { name } = backend
+  const where = `transport ${name}`
+  refused.add(lacking(backend, hasStore))
+  const below = layered(backend, { ...resolved, store })
+  const claimCheck = resolved.claimCheck && limited(resolved.claimCheck, below)
+  const transport = keep(checked(below, claimCheck, resolved))
+  refused.add(orderRefusals(transport, resolved.queues))
+  const specs = resolved.queues.map(specOf)
+  const { topology } = transport
+  if (refused.any()) {
+    const look = async (): Promise<readonly string[]> =>
+      (await topology.differences?.(specs, signal)) ?? []
+    const differences = await refused.of(where, () => answered(name, look()))
+    refused.add((differences ?? []).map((one) => `${where}: ${one}`))
+  } else await refused.of(where, () => answered(name, topology.ensure(specs, signal)))
+  const blobs = claimCheck && blobSweep({ ...claimCheck, clock: resolved.clock })
+  if (blobs !== undefined) await refused.of('claimCheck', () => reached(blobs, resolved.logger))
+  return { transport, claimCheck, blobs, abilities: abilitiesOf(backend) }
 }
 
 /** What the transport does not take goes to the blobs, too. */
@@ -109,46 +115,22 @@ function checked(
 /** A blob store that is only away stops no app: small payloads do without it. */
 async function reached(blobs: BlobSweep, logger: Logger): Promise<void> {
   try {
-    await opening(blobs.name, blobs.reach())
+    await answered(blobs.name, blobs.reach())
   } catch (cause) {
     if (read(cause, 'retryable') !== true) throw cause
     logger.warn(`${messageOfError(cause)}; going on without it`, { cause })
   }
 }
 
-/** What is missing is said before the first message is sent, not when the first one dies; all of it at once. */
-function refuseWithout(backend: Transport, store: Store | undefined): void {
-  const needs = store === undefined ? storeNeeds(backend) : []
-  const missing = [...choiceNeeds(backend)]
-  if (needs.length > 0) {
-    missing.push(
-      `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), redisStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
-    )
-  }
-  if (missing.length > 0) throw new OptionsError('createMillrace', missing)
-}
-
-/** Times inside the error do not matter here: nothing waits for them. */
-const NO_TIME = 0
-
-/** What a client throws when it cannot connect says little; a user needs to know what could not be opened. */
-async function opening<T>(name: string, opened: Promise<T>): Promise<T> {
-  try {
-    return await opened
-  } catch (cause) {
-    const insecure = tlsRefusal(cause, name)
-    if (insecure !== undefined) throw insecure
-    if (isMillraceError(cause)) throw cause
-    const refusal = pgRefusal(cause, name)
-    if (refusal !== undefined) throw refusal
-    const { code, errorClass } = classifyError(cause, undefined, NO_TIME)
-    const why = cause instanceof Error && cause.message !== '' ? `${code}: ${cause.message}` : code
-    throw new MillraceError(
-      'MILLRACE_UNAVAILABLE',
-      `${name} cannot be opened (${why}); check that it runs and that address and account are right`,
-      { cause, retryable: errorClass !== 'permanent' },
-    )
-  }
+/** What is missing is said before the first message is sent, not when the first one dies. */
+function lacking(backend: Transport, hasStore: boolean): readonly string[] {
+  const needs = hasStore ? [] : storeNeeds(backend)
+  const missing = choiceNeeds(backend)
+  if (needs.length === 0) return missing
+  return [
+    ...missing,
+    `store: ${backend.name} cannot keep ${needs.join(' and ')} by itself; give store: postgresStore({ url }), redisStore({ url }), sqliteStore({ file }) or memoryStore() of millrace/store`,
+  ]
 }
 
 function specOf(queue: AnyQueue): QueueSpec {

@@ -125,6 +125,14 @@ export interface QueueSpec {
 export interface Topology {
   /** Makes what is missing and updates the spec; harmless when repeated or raced. */
   ensure(queues: readonly QueueSpec[], signal: AbortSignal): Promise<void>
+  /**
+   * What \`ensure\` would refuse of what is there, a sentence each; makes and changes nothing. Asked when start-up is refused anyhow,
+   * so that the user sees all of it at once. Absent where nothing can differ.
+   */
+  readonly differences?: (
+    queues: readonly QueueSpec[],
+    signal: AbortSignal,
+  ) => Promise<readonly string[]>
 }
 
 /** Our acts inside a caller's transaction; they commit or vanish with it. */

@@ -105,15 +105,23 @@ if (found !== undefined)
   })
 
 if (found !== undefined)
-  test('An app on kafka without retry and store is told of both at once.', async () => {
-    const queue = defineQueue({ name: 'q', owner: 'o', payload: z.string() })
-    const app = createMillrace({
-      transport: kafka({ brokers: found.split(','), prefix }),
-      queues: [queue],
-    })
+  test('An app on kafka without retry and store, and with a topic that differs, is told of all at once, and nothing is made.', async (t) => {
+    const brokers = found.split(',')
+    const admin = new Admin({ clientId: 'test', bootstrapBrokers: brokers })
+    t.after(() => admin.close())
+    const configs = [{ name: 'retention.bytes', value: '1000' }]
+    await admin.createTopics({ topics: [`${prefix}short`], partitions: 1, replicas: 1, configs })
+    const queues = ['short', 'absent'].map((name) =>
+      defineQueue({ name, owner: 'o', payload: z.string() }),
+    )
+    const app = createMillrace({ transport: kafka({ brokers, prefix }), queues })
     await assert.rejects(app, (error: Error) => {
-      return error.message.includes("retry: 'hold'") && error.message.includes('store: kafka')
+      const parts = ["retry: 'hold'", 'store: kafka', 'retention.bytes is 1000']
+      assert.ok(!error.message.includes('absent'), error.message)
+      return parts.every((part) => error.message.includes(part))
     })
+    const made = (await admin.listTopics()).filter((name) => name.startsWith(prefix))
+    assert.ok(!made.some((name) => name.includes('absent')), String(made))
   })
 
 if (found !== undefined)

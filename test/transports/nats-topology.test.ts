@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect as dial } from '@nats-io/transport-node'
+import { createMillrace, defineQueue } from 'millrace'
 import { type NatsOptions, type NatsSettings, nats } from 'millrace/nats'
+import { z } from 'zod'
 import { OptionsError } from '../../src/model/errors.ts'
 import { backendUrl } from '../backends.ts'
 import { ensureQ, envelope, type NatsBench, one, openNats, signal } from './nats-bench.ts'
@@ -68,6 +70,39 @@ within(
       (await consumers.info(stream, bench.prefix)).config,
     ])
     assert.equal(after, before)
+  },
+)
+
+within(
+  'streams that differ, a store that is missing and wrong options are one refusal, and nothing is made',
+  async (t) => {
+    const bench = await openNats(servers, { schedules: false })
+    t.after(() => bench.dispose())
+    const { prefix, manager } = bench
+    await manager.streams.update(`${prefix}-queue-q`, { max_age: 600_000 * 1_000_000 })
+    const [q, other] = ['q', 'other'].map((name) =>
+      defineQueue({ name, owner: 'team', payload: z.string() }),
+    )
+    assert.ok(q && other)
+    const error = await createMillrace({
+      transport: nats({ servers, prefix, ackWaitMs: 1_000, schedules: false }),
+      queues: [q, other],
+      redriveWindowMs: -1,
+    }).then(
+      () => undefined,
+      (cause: unknown) => cause,
+    )
+    assert.ok(error instanceof OptionsError, String(error))
+    const wanted = [
+      /^redriveWindowMs: /,
+      /^store: nats cannot keep /,
+      /^transport nats: .*max_age is 600000 ms/,
+    ]
+    assert.equal(error.problems.length, wanted.length, error.message)
+    for (const [i, part] of wanted.entries()) assert.match(error.problems[i] ?? '', part)
+    await assert.rejects(manager.streams.info(`${prefix}-queue-other`), {
+      name: 'StreamNotFoundError',
+    })
   },
 )
 

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CreateQueueCommand, GetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs'
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  ListQueuesCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs'
 import { sqs, sqsPolicy } from 'millrace/sqs'
 import type { QueueSpec } from '../../src/transport/transport.ts'
 import { freshName, open } from './sqs-harness.ts'
@@ -65,6 +70,26 @@ for (const server of servers) {
     })
     await transport.topology.ensure([spec(mean, { attempts: 0 })], signal)
     assert.deepEqual(await attributesOf(client, meanUrl), before)
+  })
+
+  test(`${server.name}: a look makes nothing, and names what is wrong with what is there.`, async (t) => {
+    const { client } = await scene(t, server)
+    const [missing, fifo] = [freshName(), `${freshName()}.fifo`]
+    await make(client, fifo, { FifoQueue: 'true' })
+    const specs = [spec(missing), spec(fifo)]
+    for (const topology of ['create', 'check', 'none'] as const) {
+      const transport = await open(sqs({ client, topology }))
+      t.after(() => transport.close())
+      const found = await transport.topology.differences?.(specs, signal)
+      const wrong = `queue "${fifo}" is a FIFO queue; use sqs({ kind: "fifo" }) for it`
+      const lacks = `queue "${missing}": there is no ${missing} at SQS, and topology is "check"`
+      const wanted = { create: [wrong], check: [lacks, wrong], none: [] }
+      assert.deepEqual(found, wanted[topology])
+    }
+    const { QueueUrls = [] } = await client.send(
+      new ListQueuesCommand({ QueueNamePrefix: missing }),
+    )
+    assert.deepEqual(QueueUrls, [])
   })
 
   test(`${server.name}: a queue of the other kind is refused with what to write instead.`, async (t) => {

@@ -8,19 +8,34 @@ import { deadTopicOf, nameProblem, placeOf } from './options.ts'
 export function topology(cluster: Cluster): Topology {
   return {
     async ensure(specs, signal) {
-      const { options } = cluster
-      const queues = [...new Map(specs.map((spec) => [spec.name, spec])).values()]
-      if (queues.length === 0 || options.topology === 'none') return
-      const found: string[] = []
-      for (const spec of queues) {
-        found.push(...(await ensureTopic(cluster, spec, signal)))
-        if (options.deadLetters === 'topic') {
-          found.push(...(await ensureDeadTopic(cluster, spec.name, signal)))
-        }
-      }
+      const found = await refusalsOf(cluster, specs, signal, cluster.options.topology)
       if (found.length > 0) throw new OptionsError('kafka', found)
     },
+    differences: (specs, signal) => {
+      const mode = cluster.options.topology
+      return refusalsOf(cluster, specs, signal, mode === 'create' ? 'look' : mode)
+    },
   }
+}
+
+/** `look`: what is missing would be made, but not now. */
+type Mode = 'create' | 'check' | 'none' | 'look'
+
+async function refusalsOf(
+  cluster: Cluster,
+  specs: readonly QueueSpec[],
+  signal: AbortSignal,
+  mode: Mode,
+): Promise<readonly string[]> {
+  if (mode === 'none') return []
+  const found: string[] = []
+  for (const spec of new Map(specs.map((one) => [one.name, one])).values()) {
+    found.push(...(await ensureTopic(cluster, spec, signal, mode)))
+    if (cluster.options.deadLetters === 'topic') {
+      found.push(...(await ensureDeadTopic(cluster, spec.name, signal, mode)))
+    }
+  }
+  return found
 }
 
 /** Makes what is missing, and answers what is wrong with what is there. */
@@ -28,6 +43,7 @@ async function ensureTopic(
   cluster: Cluster,
   { name, horizonMs = 0 }: QueueSpec,
   signal: AbortSignal,
+  mode: Mode,
 ): Promise<readonly string[]> {
   const { options } = cluster
   const { topic } = placeOf(options, name)
@@ -38,7 +54,8 @@ async function ensureTopic(
   if (await exists(cluster, topic, signal)) {
     return differences(cluster, topic, { ...options, retentionMs }, signal)
   }
-  if (options.topology === 'check') {
+  if (mode === 'look') return []
+  if (mode === 'check') {
     return [`topic "${topic}" does not exist; make it, or pass topology: 'create'`]
   }
   const configs = {
@@ -59,6 +76,7 @@ export async function ensureDeadTopic(
   cluster: Cluster,
   queue: string,
   signal: AbortSignal,
+  mode: Mode = cluster.options.topology,
 ): Promise<readonly string[]> {
   const { options } = cluster
   const topic = deadTopicOf(options, queue)
@@ -68,7 +86,8 @@ export async function ensureDeadTopic(
   if (await exists(cluster, topic, signal)) {
     return deadDifferences(cluster, topic, { ...options, maxMessageBytes }, signal)
   }
-  if (options.topology !== 'create') {
+  if (mode === 'look') return []
+  if (mode !== 'create') {
     return [
       `topic "${topic}" for dead letters does not exist; make it (one partition, cleanup.policy=compact), pass topology: 'create', or deadLetters: 'store'`,
     ]

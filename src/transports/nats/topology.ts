@@ -20,25 +20,57 @@ export async function ensure(
   if (found.length > 0) throw new OptionsError('nats', found)
 }
 
+/** As `ensure`, but makes nothing; what is missing is no difference where it would be made. */
+export async function differences(
+  store: Store,
+  queues: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { topology } = store.settings
+  if (topology === 'none') return []
+  const found: string[] = []
+  for (const spec of new Map(queues.map((queue) => [queue.name, queue])).values()) {
+    signal.throwIfAborted()
+    const compare: Compare = {
+      horizonMs: spec.horizonMs,
+      makes: false,
+      lacks: topology === 'check',
+    }
+    found.push(...(await compared(store, queueNames(store, spec.name), compare)))
+  }
+  return found
+}
+
 async function ensureOne(store: Store, spec: QueueSpec): Promise<readonly string[]> {
   const names = queueNames(store, spec.name)
-  if (store.settings.topology !== 'none') {
-    const differences = await compared(store, names, spec.horizonMs)
-    if (differences.length > 0) return differences
+  const { topology } = store.settings
+  if (topology !== 'none') {
+    const makes = topology === 'create'
+    const compare: Compare = { horizonMs: spec.horizonMs, makes, lacks: true }
+    const found = await compared(store, names, compare)
+    if (found.length > 0) return found
   }
   await store.client.manager.jetstream().publish(names.fact('owner'), spec.owner)
   return []
 }
 
+interface Compare {
+  readonly horizonMs: number | undefined
+  /** Makes what is missing. */
+  readonly makes: boolean
+  /** Names what is missing then. */
+  readonly lacks: boolean
+}
+
 async function compared(
   store: Store,
   names: QueueNames,
-  horizonMs: number | undefined,
+  { horizonMs, makes, lacks: isNamed }: Compare,
 ): Promise<readonly string[]> {
-  const queue = await streamOf(store, queueStream(store, names))
-  const shelf = await streamOf(store, shelfStream(store, names))
-  const lacks = (what: string): readonly string[] => [absent(names, what)]
-  const consumer = queue && (await consumerOf(store, names))
+  const queue = await streamOf(store, queueStream(store, names), makes)
+  const shelf = await streamOf(store, shelfStream(store, names), makes)
+  const lacks = (what: string): readonly string[] => (isNamed ? [absent(names, what)] : [])
+  const consumer = queue && (await consumerOf(store, names, makes))
   return [
     ...(queue ? queueDifferences(names, queue, store, horizonMs) : lacks(`stream ${names.stream}`)),
     ...(shelf ? shelfDifferences(names, shelf, store) : lacks(`stream ${names.shelf}`)),
@@ -51,11 +83,12 @@ function absent({ queue }: QueueNames, what: string): string {
 }
 
 async function streamOf(
-  { client: { manager }, settings }: Store,
+  { client: { manager } }: Store,
   wanted: StreamSpec,
+  makes: boolean,
 ): Promise<StreamConfig | undefined> {
   const there = await orMissing(manager.streams.info(wanted.name))
-  if (there !== undefined || settings.topology === 'check') return there?.config
+  if (there !== undefined || !makes) return there?.config
   try {
     return (await manager.streams.add(wanted)).config
   } catch (error) {
@@ -66,10 +99,14 @@ async function streamOf(
   }
 }
 
-async function consumerOf(store: Store, names: QueueNames): Promise<ConsumerConfig | undefined> {
+async function consumerOf(
+  store: Store,
+  names: QueueNames,
+  makes: boolean,
+): Promise<ConsumerConfig | undefined> {
   const { manager } = store.client
   const there = await orMissing(manager.consumers.info(names.stream, names.consumer))
-  if (there !== undefined || store.settings.topology === 'check') return there?.config
+  if (there !== undefined || !makes) return there?.config
   return await makeConsumer(store, names)
 }
 

@@ -9,7 +9,7 @@ import { send } from './send.ts'
 import { shelf } from './shelf.ts'
 import { queueNames, type Store } from './store.ts'
 import { natsSubscription } from './subscription.ts'
-import { ensure, orMissing } from './topology.ts'
+import { differences, ensure, orMissing } from './topology.ts'
 
 export interface TransportParts {
   readonly store: Store
@@ -34,7 +34,10 @@ export function natsTransport({ store, problems, end }: TransportParts): Transpo
       return closed
     },
     problems,
-    topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
+    topology: {
+      ensure: (queues, signal) => ensure(store, queues, signal),
+      differences: (queues, signal) => differences(store, queues, signal),
+    },
     browse: browse(store),
     shelf: shelf(store),
   }

@@ -20,16 +20,38 @@ export async function ensure(
   queues: readonly QueueSpec[],
   signal: AbortSignal,
 ): Promise<void> {
-  if (mode === 'none') return
+  const problems = await refusalsOf(store, mode, queues, signal)
+  if (problems.length > 0) throw new OptionsError('sqs', problems)
+}
+
+/** What `ensure` would refuse of what is there; nothing is made. */
+export function topologyDifferences(
+  store: Store,
+  mode: TopologyMode,
+  queues: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  return refusalsOf(store, mode === 'create' ? 'look' : mode, queues, signal)
+}
+
+/** `look`: what is missing would be made, but not now. */
+type Mode = TopologyMode | 'look'
+
+async function refusalsOf(
+  store: Store,
+  mode: Mode,
+  queues: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (mode === 'none') return []
   const specs = [...new Map(queues.map((spec) => [spec.name, spec])).values()]
   const found = await Promise.all(specs.map((spec) => ensureOne(store, mode, spec, signal)))
-  const problems = found.flat()
-  if (problems.length > 0) throw new OptionsError('sqs', problems)
+  return found.flat()
 }
 
 async function ensureOne(
   store: Store,
-  mode: TopologyMode,
+  mode: Mode,
   spec: QueueSpec,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
@@ -41,6 +63,7 @@ async function ensureOne(
     ]
   }
   const place = await placeOf(store, mode, spec.name, signal)
+  if (place === undefined && mode === 'look') return []
   if (place === undefined) {
     return [`queue "${spec.name}": there is no ${physical} at SQS, and topology is "check"`]
   }
@@ -52,7 +75,7 @@ async function ensureOne(
 
 async function placeOf(
   { places, api, kind }: Store,
-  mode: TopologyMode,
+  mode: Mode,
   queue: string,
   signal: AbortSignal,
 ): Promise<Place | undefined> {
@@ -60,7 +83,7 @@ async function placeOf(
     return await places.of(queue)
   } catch (error) {
     if (!hasCode(error, 'MILLRACE_UNKNOWN_QUEUE')) throw error
-    if (mode === 'check') return undefined
+    if (mode !== 'create') return undefined
   }
   const input = {
     QueueName: places.physicalName(queue),

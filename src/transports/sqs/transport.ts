@@ -7,7 +7,7 @@ import { sqsFault } from './faults.ts'
 import { send } from './send.ts'
 import type { Store } from './store.ts'
 import { sqsSubscription } from './subscription.ts'
-import { ensure, type TopologyMode } from './topology.ts'
+import { ensure, type TopologyMode, topologyDifferences } from './topology.ts'
 import { fifoTraits, standardTraits } from './traits.ts'
 
 export interface TransportParts {
@@ -63,7 +63,10 @@ export function sqsTransport({ store, topology, begin, end }: TransportParts): T
         (queue) =>
           `SQS hands out nothing more of queue "${queue}": too many messages are in flight`,
       ),
-    topology: { ensure: (queues, signal) => ensure(store, topology, queues, signal) },
+    topology: {
+      ensure: (queues, signal) => ensure(store, topology, queues, signal),
+      differences: (queues, signal) => topologyDifferences(store, topology, queues, signal),
+    },
     browse: browse(store),
   }
 }
