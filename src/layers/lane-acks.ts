@@ -58,9 +58,10 @@ export function laneAcks(commit: Subscription['settle'], maxInFlight: () => numb
       const { claim, position = -1n } = delivery
       const lane = laneOf(claim)
       if (!lane.ledger.take(position)) return undefined
-      const isSuspect = lane.suspects > 0
+      const isKnown = delivery.deliveries === 1
+      const isSuspect = lane.suspects > 0 && !isKnown
       if (isSuspect) lane.suspects -= 1
-      const taken = isSuspect ? delivery : { ...delivery, deliveries: 1 }
+      const taken = isSuspect || isKnown ? delivery : { ...delivery, deliveries: 1 }
       lane.inHand.set(position, taken)
       return taken
     },

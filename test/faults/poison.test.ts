@@ -9,17 +9,14 @@ import { type BackendName, backendUrl } from '../backends.ts'
 import { until } from '../transports/until.ts'
 import { appOn, COUNT, noted, type Place, POISON, queueOf } from './poison-app.ts'
 
-/**
- * With the crash that nobody saw; of what a log calls its first messages the first one is seen. A lease that ends on a machine that
- * is busy for seconds is a crash like any other.
- */
+/** With the crash that nobody saw. A lease that ends on a machine that is busy for seconds is a crash like any other. */
 const subjects: readonly (readonly [Place['kind'], BackendName, deaths: readonly number[]])[] = [
   ['quorum', 'rabbitmq', [4]],
   ['classic', 'rabbitmq', [4]],
   ['standard', 'sqs elasticmq', [3, 4]],
   ['fifo', 'sqs elasticmq', [3, 4]],
-  ['hold', 'kafka', [3]],
-  ['park', 'kafka', [3]],
+  ['hold', 'kafka', [4]],
+  ['park', 'kafka', [4]],
 ]
 
 for (const [kind, backend, deaths] of subjects) {

@@ -3,6 +3,7 @@ import { type Cluster, topicOf, withinLimit } from './client.ts'
 import { type Committer, committer } from './committer.ts'
 import { coordinatorOf } from './coordinator.ts'
 import { type Fetcher, startFetcher } from './fetcher.ts'
+import { laneMarks } from './lane-marks.ts'
 import { type Lanes, openLanes } from './lanes.ts'
 import { type Member, startMember } from './member.ts'
 import { startsOf } from './offsets.ts'
@@ -36,6 +37,7 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
     cluster,
     closing: closing.signal,
     startsOf: (partitions) => startsOf(cluster, coordinator, queue, place, partitions),
+    marks: laneMarks(cluster, (lane, upTo) => commit(lane, upTo)),
     onBegun: () => fetcher.look(),
     onGivenUp: () => member.rejoin(),
   })
@@ -62,14 +64,20 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
   })
   const { onCommitted } = lanes
   const { commit } = committer({ cluster, place, member, coordinator, onCommitted })
+  const close = async (): Promise<void> => {
+    await lanes.endAll()
+    closing.abort()
+    lanes.loseAll()
+    await member.close()
+    await Promise.all(Object.values(clients).map((client) => client.close().catch(() => {})))
+  }
+  let closed: Promise<void> | undefined
   return {
     ...{ lanes, fetcher, member, commit, bell, paused },
     closed: closing.signal,
-    close: async () => {
-      closing.abort()
-      lanes.loseAll()
-      await member.close()
-      await Promise.all(Object.values(clients).map((client) => client.close().catch(() => {})))
+    close: () => {
+      closed ??= close()
+      return closed
     },
   }
 }

@@ -13,6 +13,8 @@ export interface Lane {
   handedTo: bigint
   /** Confirmed by the broker. */
   committed: bigint
+  /** From here on nobody else ever had a message in hand: see `Start`. */
+  readonly untouchedFrom: bigint
   /** Nothing is handed out any more: it goes to another consumer. */
   isEnding: boolean
   end(): void
@@ -27,12 +29,17 @@ export interface Buffered {
   clear(): void
 }
 
+/** Where a holder begins, and what the one before left. */
 export interface Start {
   readonly position: bigint
   readonly note: string
+  /** What a vanished holder may have had in hand lies before this; the position itself where the one before ended all, or none was. */
+  readonly untouchedFrom: bigint
+  /** Whether it is written down with the position that somebody holds it. */
+  readonly isHeld: boolean
 }
 
-export function newLane(partition: number, { position, note }: Start): Lane {
+export function newLane(partition: number, { position, note, untouchedFrom }: Start): Lane {
   const ending = new AbortController()
   const lost = new AbortController()
   const claim = { expiresAt: undefined, ending: ending.signal, lost: lost.signal }
@@ -44,6 +51,7 @@ export function newLane(partition: number, { position, note }: Start): Lane {
     fetchFrom: position,
     handedTo: position,
     committed: position,
+    untouchedFrom,
     isEnding: false,
     end() {
       lane.isEnding = true

@@ -1,6 +1,8 @@
 import { pause } from '../../model/clock.ts'
 import type { Cluster } from './client.ts'
-import { isDrained, type Lane, newLane, type Start } from './lane.ts'
+import { drains } from './drains.ts'
+import { type Lane, newLane, type Start } from './lane.ts'
+import type { LaneMarks } from './lane-marks.ts'
 
 /** The partitions that this consumer has, and how they come and go. */
 export interface Lanes {
@@ -8,6 +10,8 @@ export interface Lanes {
   owned(): readonly number[]
   /** The group's word: begins what is new, and gives up what is no longer ours once its handlers have ended. */
   assigned(partitions: readonly number[]): void
+  /** Nothing more is handed out, and what is settled is said to be ended; bounded in time. */
+  endAll(): Promise<void>
   /** All are lost at once. */
   loseAll(): void
   /** A commit was confirmed. */
@@ -18,6 +22,7 @@ export interface LanesParts {
   readonly cluster: Cluster
   readonly closing: AbortSignal
   readonly startsOf: (partitions: readonly number[]) => Promise<ReadonlyMap<number, Start>>
+  readonly marks: LaneMarks
   /** There is a new lane. */
   readonly onBegun: () => void
   /** Lanes were given up, and others may have them. */
@@ -27,20 +32,27 @@ export interface LanesParts {
 const AGAIN_MS = 200
 
 export function openLanes(parts: LanesParts): Lanes {
-  const { cluster, closing, startsOf, onBegun, onGivenUp } = parts
+  const { cluster, closing, startsOf, marks, onBegun, onGivenUp } = parts
   const { clock, options } = cluster
   const lanes = new Map<number, Lane>()
   /** Assigned, and where it begins is being asked. */
   let beginning = new Set<number>()
+  /** Of these, what is not handed out yet because it must be marked first. */
+  let unmarked: readonly Lane[] = []
   let round = 0
-  const hearers = new Set<() => void>()
+  const drained = drains()
 
   const begin = async (partitions: readonly number[], mine: number): Promise<void> => {
     for (;;) {
       try {
-        const starts = await startsOf(partitions)
+        const starts = [...(await startsOf(partitions))]
         if (mine !== round || closing.aborted) return
-        for (const [partition, start] of starts) lanes.set(partition, newLane(partition, start))
+        const begun = starts.map(([partition, start]) => newLane(partition, start))
+        unmarked = begun.filter((_, at) => starts[at]?.[1].isHeld === false)
+        await marks.held(unmarked)
+        if (mine !== round || closing.aborted) return
+        for (const lane of begun) lanes.set(lane.partition, lane)
+        unmarked = []
         beginning = new Set()
         onBegun()
         return
@@ -51,22 +63,19 @@ export function openLanes(parts: LanesParts): Lanes {
       }
     }
   }
-  const drained = (lane: Lane): Promise<void> =>
-    new Promise((resolve) => {
-      const look = (): void => {
-        if (!isDrained(lane) && !lane.claim.lost.aborted) return
-        hearers.delete(look)
-        resolve()
-      }
-      hearers.add(look)
-      look()
-    })
+  /** What another round began must not be committed by this one, when somebody else may have it. */
+  const nextRound = (): void => {
+    round += 1
+    for (const lane of unmarked) lane.lose()
+    unmarked = []
+  }
   const giveUp = async (lane: Lane): Promise<void> => {
     lane.end()
     const enough = new AbortController()
     closing.addEventListener('abort', () => enough.abort(), { once: true })
-    await Promise.race([drained(lane), pause(clock, options.revokeDrainMs, enough.signal)])
+    await Promise.race([drained.of(lane), pause(clock, options.revokeDrainMs, enough.signal)])
     enough.abort()
+    await marks.ended([lane])
     lane.lose()
     if (lanes.get(lane.partition) === lane) lanes.delete(lane.partition)
   }
@@ -74,7 +83,7 @@ export function openLanes(parts: LanesParts): Lanes {
     all: () => lanes.values(),
     owned: () => [...lanes.keys(), ...beginning],
     assigned: (partitions) => {
-      round += 1
+      nextRound()
       const gone = [...lanes.values()].filter(
         ({ partition, isEnding }) => !isEnding && !partitions.includes(partition),
       )
@@ -85,15 +94,17 @@ export function openLanes(parts: LanesParts): Lanes {
       beginning = new Set(fresh)
       if (fresh.length > 0) void begin(fresh, round)
     },
+    endAll: () => {
+      for (const lane of lanes.values()) lane.end()
+      return marks.ended([...lanes.values()])
+    },
     loseAll: () => {
-      round += 1
+      nextRound()
       beginning = new Set()
       for (const lane of lanes.values()) lane.lose()
       lanes.clear()
-      for (const hear of [...hearers]) hear()
+      drained.look()
     },
-    onCommitted: () => {
-      for (const hear of [...hearers]) hear()
-    },
+    onCommitted: drained.look,
   }
 }

@@ -40,13 +40,16 @@ export async function offsetsAt(
   return found
 }
 
+/** As it was committed. */
+export type Committed = Pick<Start, 'position' | 'note'>
+
 /** What the group has committed; partitions without a commit are absent. */
 export async function committedStarts(
   cluster: Cluster,
   coordinator: Coordinator,
   { topic, group }: Place,
   partitions: readonly number[],
-): Promise<ReadonlyMap<number, Start>> {
+): Promise<ReadonlyMap<number, Committed>> {
   const topics = [{ name: topic, partitionIndexes: [...partitions] }]
   const request = [{ groupId: group, memberEpoch: -1, memberId: null, topics }]
   const { groups } = await askCoordinator(cluster, coordinator, (broker) => {
@@ -73,13 +76,27 @@ export async function startsOf(
 ): Promise<ReadonlyMap<number, Start>> {
   const { asking, options } = cluster
   const committed = await committedStarts(cluster, coordinator, place, partitions)
-  const fresh = partitions.filter((partition) => !committed.has(partition))
-  if (fresh.length === 0) return committed
   const topic = await topicOf(asking, queue, place.topic)
-  const { startFrom } = options
-  const offsets = await offsetsAt(cluster, asking, place.topic, topic, fresh, startFrom)
+  const ask = (some: readonly number[], at: OffsetsAt): Promise<ReadonlyMap<number, bigint>> =>
+    offsetsAt(cluster, asking, place.topic, topic, some, at)
+  const fresh = partitions.filter((partition) => !committed.has(partition))
+  const held = [...committed].flatMap(([at, { note }]) => (note === ENDED ? [] : [at]))
+  const [begins, ends] = await Promise.all([ask(fresh, options.startFrom), ask(held, 'latest')])
   return new Map([
-    ...committed,
-    ...[...offsets].map(([at, position]) => [at, { position, note: '' }] as const),
+    ...[...committed].map(([at, one]) => [at, startOf(one, ends.get(at))] as const),
+    ...[...begins].map(([at, position]) => [at, endedAt(position)] as const),
   ])
+}
+
+/** Beside a position: whoever held the partition settled all that it had in hand. */
+export const ENDED = 'ended'
+
+function startOf({ position, note }: Committed, end: bigint | undefined): Start {
+  if (note === ENDED) return endedAt(position)
+  const untouchedFrom = end === undefined || end < position ? position : end
+  return { position, note, untouchedFrom, isHeld: true }
+}
+
+function endedAt(position: bigint): Start {
+  return { position, note: '', untouchedFrom: position, isHeld: false }
 }

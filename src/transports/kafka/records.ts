@@ -88,7 +88,7 @@ function delivery(
       ...(key === undefined ? {} : { orderingKey: key }),
     },
     sentAt: Number(sentAt),
-    deliveries: undefined,
+    deliveries: offset < lane.untouchedFrom ? undefined : 1,
     history: freshHistory,
     alone: false,
     fence: undefined,

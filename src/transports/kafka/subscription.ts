@@ -62,7 +62,6 @@ export async function kafkaSubscription(
       return [...(joining === undefined ? [] : [joining]), ...fetcher.problems()]
     },
     close: async () => {
-      if (closed.aborted) return
       onClose()
       await consumer.close()
     },
