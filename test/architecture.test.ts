@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   transports: ['model', 'transport', 'sql', 'codec', 'redis'],
   inbox: ['model', 'transport', 'sql'],
   outbox: ['model', 'transport', 'sql'],
+  versions: ['model', 'sql', 'codec', 'inbox/key.ts'],
   deadletters: ['model', 'transport'],
   flow: ['model', 'store'],
   // An app holds its admin and a queue its codec, so these two stand below the runtime.

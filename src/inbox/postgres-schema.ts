@@ -16,5 +16,30 @@ export const postgresInboxSchema: PgSchema = {
         'CREATE INDEX inbox_expires ON {schema}.inbox (expires_at)',
       ],
     },
+    {
+      // For latestOnly and reorder (src/versions). Keys as `storedKey` makes them.
+      statements: [
+        `CREATE TABLE {schema}.version_applied (
+  queue text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  version bigint NOT NULL,
+  PRIMARY KEY (queue, key)
+)`,
+        `CREATE TABLE {schema}.reorder_next (
+  queue text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  next bigint NOT NULL,
+  PRIMARY KEY (queue, key)
+)`,
+        `CREATE TABLE {schema}.reorder_waiting (
+  queue text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  version bigint NOT NULL,
+  payload text NOT NULL,
+  sent_at bigint NOT NULL,
+  PRIMARY KEY (queue, key, version)
+)`,
+      ],
+    },
   ],
 }

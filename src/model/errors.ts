@@ -45,6 +45,7 @@ export type ErrorCode =
   | 'MILLRACE_DISK_FULL'
   | 'MILLRACE_NOT_SETTLED'
   | 'MILLRACE_UNREADABLE_BATCH'
+  | 'MILLRACE_REORDER_FULL'
 
 /** Base of all errors of Millrace. Guard by `code` (two copies of a package happen), not by instanceof. */
 export class MillraceError extends Error {
