@@ -191,6 +191,8 @@ export interface MessageView {
   readonly queue: string
   readonly state: 'ready' | 'scheduled' | 'in flight' | 'dead'
   readonly payload: unknown
+  /** As of a dead letter. */
+  readonly bodyBase64?: string
   readonly headers: Readonly<Record<string, string>>
   readonly idempotencyKey: string
   readonly attempt: number
@@ -217,6 +219,11 @@ export interface DeadLetterView {
   readonly queue: string
   /** Decoded, not validated: it may be what made the message die. */
   readonly payload: unknown
+  /**
+   * The stored bytes in base64, where the queue's codec cannot decode them; `payload` is their text then, in which bytes that are no
+   * UTF-8 are lost. Absent otherwise. A redrive puts back the bytes.
+   */
+  readonly bodyBase64?: string
   readonly headers: Readonly<Record<string, string>>
   readonly idempotencyKey: string
   readonly errorClass: ErrorClass

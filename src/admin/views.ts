@@ -13,11 +13,12 @@ export interface ViewedQueue {
 }
 
 export function deadLetterView(queue: ViewedQueue, letter: DeadLetter): DeadLetterView {
-  const payload = decoded(queue.codec, letter.envelope)
+  const { payload, ...bytes } = decoded(queue.codec, letter.envelope)
   return {
     id: letter.envelope.id,
     queue: letter.queue,
     payload,
+    ...bytes,
     headers: letter.envelope.headers,
     idempotencyKey: keyOf(queue, letter.envelope, payload),
     errorClass: letter.errorClass,
@@ -31,12 +32,13 @@ export function deadLetterView(queue: ViewedQueue, letter: DeadLetter): DeadLett
 }
 
 export function messageView(queue: ViewedQueue, stored: StoredMessage): MessageView {
-  const payload = decoded(queue.codec, stored.envelope)
+  const { payload, ...bytes } = decoded(queue.codec, stored.envelope)
   return {
     id: stored.envelope.id,
     queue: queue.name,
     state: stored.state,
     payload,
+    ...bytes,
     headers: stored.envelope.headers,
     idempotencyKey: keyOf(queue, stored.envelope, payload),
     attempt: stored.history.counted + 1,
@@ -54,6 +56,7 @@ export function deadMessageView(queue: ViewedQueue, letter: DeadLetter): Message
     queue: view.queue,
     state: 'dead',
     payload: view.payload,
+    ...(view.bodyBase64 !== undefined && { bodyBase64: view.bodyBase64 }),
     headers: view.headers,
     idempotencyKey: view.idempotencyKey,
     attempt: letter.history.counted,
@@ -64,12 +67,13 @@ export function deadMessageView(queue: ViewedQueue, letter: DeadLetter): Message
   }
 }
 
-/** The payload as it is stored; text that is no payload of the codec is shown as text. */
-function decoded(codec: Codec, envelope: Envelope): unknown {
+/** The payload as it is stored; what is no payload of the codec is shown as text, with its bytes, which the text may have lost. */
+function decoded(codec: Codec, { body }: Envelope): Pick<DeadLetterView, 'payload' | 'bodyBase64'> {
   try {
-    return codec.decode(envelope.body)
+    return { payload: codec.decode(body) }
   } catch {
-    return new TextDecoder().decode(envelope.body)
+    const bodyBase64 = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('base64')
+    return { payload: new TextDecoder().decode(body), bodyBase64 }
   }
 }
 

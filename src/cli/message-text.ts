@@ -38,6 +38,7 @@ function contentFields(view: MessageView | DeadLetterView): readonly Field[] {
     ['key', view.idempotencyKey],
     ['headers', terminalJson(view.headers)],
     ['payload', terminalJson(view.payload)],
+    ...(view.bodyBase64 === undefined ? [] : [['base64', view.bodyBase64] as const]),
   ]
 }
 

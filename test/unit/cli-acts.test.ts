@@ -289,3 +289,34 @@ test('doctor names the claim check, and ends with 1 when its store fails', async
   assert.equal(away.code, 1)
   assert.match(away.stdout, /^wrong: the blob store files in .*blobs fails \(gone fishing\)$/m)
 })
+
+test('dlq show: a body that is no text is there byte by byte, as base64 beside what can be read of it', async (t) => {
+  const made = await shop(t)
+  const { folder, run } = made
+  const body = Buffer.from([0x7b, 0xff, 0xfe, 0x00])
+  const codec = { contentType: 'application/octet-stream', encode: () => body, decode: () => null }
+  const spoiled = defineQueue({ name: 'orders', owner: 'team-shop', payload: z.null(), codec })
+  const dead = Promise.withResolvers<void>()
+  const transport = sqlite({ file: join(folder, 'orders.db') })
+  const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+  const sender = await createMillrace({ transport, queues: [spoiled], logger: quiet })
+  await sender.send(spoiled, null)
+  await sender.close()
+  const app = await createMillrace({
+    ...{ transport, queues: [orders], logger: quiet },
+    onDeadLetter: () => dead.resolve(),
+  })
+  app.work(orders, () => undefined)
+  await app.start()
+  await dead.promise
+  await app.close()
+  const shown = JSON.parse((await run('dlq', 'show', 'orders', '--json')).stdout) as {
+    readonly payload: string
+    readonly bodyBase64: string
+  }
+  assert.deepEqual(Buffer.from(shown.bodyBase64, 'base64'), body)
+  assert.equal(shown.payload, '{\ufffd\ufffd\0')
+  assert.match((await run('dlq', 'show', 'orders')).stdout, /^base64 +e\/\/\+AA==$/m)
+  await bury(made, ['p'])
+  assert.doesNotMatch((await run('dlq', 'show', 'orders', '--json')).stdout, /bodyBase64/)
+})
