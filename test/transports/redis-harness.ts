@@ -1,6 +1,6 @@
 import { createClient } from '@redis/client'
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
-import { type RedisAddress, redis } from 'millrace/redis'
+import { type RedisAddress, type RedisNames, redis } from 'millrace/redis'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Transport } from '../../src/transport/transport.ts'
@@ -12,6 +12,8 @@ export interface RedisHarnessOptions {
   readonly name: string
   readonly address: RedisAddress
   readonly prefix?: string
+  /** Every second queue is a stream with a name of its own. */
+  readonly named?: boolean
   /** Frees what `address` needed. */
   readonly dispose?: () => Promise<void>
 }
@@ -20,9 +22,11 @@ export async function redisHarness({
   name,
   address,
   prefix = freshPrefix(),
+  named = false,
   dispose,
 }: RedisHarnessOptions): Promise<Harness> {
-  const connect = (): Promise<Transport> => connectRedis(address, prefix)
+  const own = named ? streamsOf(prefix) : {}
+  const connect = (): Promise<Transport> => connectRedis(address, prefix, own)
   const first = await connect()
   let queues = 0
   return {
@@ -43,8 +47,24 @@ export async function redisHarness({
   }
 }
 
-export function connectRedis(address: RedisAddress, prefix: string): Promise<Transport> {
-  return redis({ ...address, prefix }).connect({
+/** More than a kit has queues. */
+const NAMED_MAX = 1_000
+
+/** Without a hash tag, and with one. */
+function streamsOf(prefix: string): Readonly<Record<string, RedisNames>> {
+  const all = Array.from({ length: NAMED_MAX }, (_, n): [string, RedisNames] => {
+    const stream = n % 2 === 0 ? `${prefix}-stream-${n}` : `{${prefix}-${n}}:stream`
+    return [`queue {${2 * n}}`, { stream, group: `workers ${n}` }]
+  })
+  return Object.fromEntries(all)
+}
+
+function connectRedis(
+  address: RedisAddress,
+  prefix: string,
+  queues: Readonly<Record<string, RedisNames>>,
+): Promise<Transport> {
+  return redis({ ...address, prefix, queues }).connect({
     signal,
     clock: systemClock(),
     random: Math.random,

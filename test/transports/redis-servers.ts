@@ -35,8 +35,14 @@ export function freshPrefix(): string {
   return `t-${process.pid}-${made}`
 }
 
-/** A user with the rules that the README prints, for keys of this prefix alone. */
-export async function smallestUser({ name, url }: RedisServer): Promise<SmallestUser> {
+/**
+ * A user with the rules that the README prints, for keys of this prefix alone.
+ * @param more further rules: for streams that were there
+ */
+export async function smallestUser(
+  { name, url }: RedisServer,
+  more: readonly string[] = [],
+): Promise<SmallestUser> {
   const readme = await readFile(README, 'utf8')
   const printed = /^ACL SETUSER app on >secret ([^`]*)```/m.exec(readme)?.[1] ?? ''
   const prefix = freshPrefix()
@@ -44,7 +50,11 @@ export async function smallestUser({ name, url }: RedisServer): Promise<Smallest
   const client = createClient({ url })
   await client.connect()
   const user = ['ACL', 'SETUSER', prefix, 'on', '>secret']
-  await client.sendCommand([...user, ...rules.map((rule) => rule.replace('millrace', prefix))])
+  await client.sendCommand([
+    ...user,
+    ...rules.map((rule) => rule.replace('millrace', prefix)),
+    ...more,
+  ])
   const dispose = async (): Promise<void> => {
     await client.sendCommand(['ACL', 'DELUSER', prefix])
     await client.close()

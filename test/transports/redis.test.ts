@@ -11,9 +11,9 @@ const [newest] = servers
 const cluster = redisCluster()
 
 const subjects: readonly RedisHarnessOptions[] = [
-  ...(await Promise.all(servers.map(smallestUser))),
+  ...(await Promise.all(servers.map((server) => smallestUser(server)))),
   ...(newest ? [await givenClient(newest)] : []),
-  ...(cluster ? [{ name: 'redis cluster', address: { cluster } }] : []),
+  ...(cluster ? [{ name: 'redis cluster', address: { cluster }, named: true }] : []),
 ]
 
 if (subjects.length === 0) test('redis', { skip: NO_REDIS }, () => {})

@@ -5,20 +5,21 @@ import { scripts } from './script.ts'
 import { needQueue, run, type Store } from './store.ts'
 
 export function browse(store: Store): Required<Browse> {
-  const { group } = store
   return {
     async gauge(name) {
-      const reply = await run(store, scripts.GAUGE, await needQueue(store, name), [group])
+      const queue = await needQueue(store, name)
+      const reply = await run(store, scripts.GAUGE, queue, [queue.group])
       const [depth = 0, scheduled = 0, inFlight = 0, dead = 0, ageMs = 0, paused = 0] =
         Array.isArray(reply) ? reply.map(Number) : []
       return { depth, scheduled, inFlight, dead, ageMs, paused: paused === 1 }
     },
     async get(name, id) {
       const queue = await needQueue(store, name)
-      return storedMessage(await run(store, scripts.GET, queue, [group, id], { bytes: true }))
+      return storedMessage(await run(store, scripts.GET, queue, [queue.group, id], { bytes: true }))
     },
     async cancel(name, id) {
-      return (await run(store, scripts.CANCEL, await needQueue(store, name), [group, id])) === 1
+      const queue = await needQueue(store, name)
+      return (await run(store, scripts.CANCEL, queue, [queue.group, id])) === 1
     },
     async setPaused(name, paused) {
       await run(store, scripts.SET_PAUSED, await needQueue(store, name), [paused ? '1' : '0'])
@@ -28,7 +29,7 @@ export function browse(store: Store): Required<Browse> {
       const queue = await needQueue(store, name)
       let removed = 0
       for (;;) {
-        const step = Number(await run(store, scripts.PURGE, queue, [group]))
+        const step = Number(await run(store, scripts.PURGE, queue, [queue.group]))
         if (step === 0) return removed
         removed += step
       }

@@ -22,7 +22,7 @@ export function openBurying(store: Store, name: string, queue: QueueKeys): Buryi
       let buried = 0
       let cursor = '0'
       for (let step = 0; step < STEPS_MAX; step++) {
-        const found = await run(store, scripts.BURY_GONE, queue, [store.group, cursor])
+        const found = await run(store, scripts.BURY_GONE, queue, [queue.group, cursor])
         const [next, count] = Array.isArray(found) ? found : ['0', 0]
         buried += Number(count)
         cursor = String(next)
@@ -30,7 +30,7 @@ export function openBurying(store: Store, name: string, queue: QueueKeys): Buryi
       }
       if (buried === 0) return
       logger.error(
-        `queue "${name}": ${buried} messages were gone from the stream ${queue.all[1]} before a worker had them; whoever deletes or trims there must stop. They are dead letters now ("body lost")`,
+        `queue "${name}": ${buried} messages were gone from the stream ${queue.stream} before a worker had them; whoever deletes or trims there must stop. They are dead letters now ("body lost")`,
         { queue: name, messages: buried },
       )
     },

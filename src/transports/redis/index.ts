@@ -1,3 +1,9 @@
 import '../../model/node-version.ts'
 
-export { type RedisAddress, type RedisOptions, type RedisSettings, redis } from './redis.ts'
+export {
+  type RedisAddress,
+  type RedisNames,
+  type RedisOptions,
+  type RedisSettings,
+  redis,
+} from './redis.ts'

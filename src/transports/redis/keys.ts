@@ -1,11 +1,17 @@
 import { errorClasses } from '../../model/history.ts'
+import { keysBeside, type Naming, namesOf } from './names.ts'
 
 /**
- * The keys of one queue. All of them carry one hash tag, so that a script may touch them together on a cluster; every
+ * The keys of one queue. All carry one hash tag, so that a script may touch them together on a cluster; every
  * script gets them in the order of `all`, which `PRELUDE` takes apart.
  */
 export interface QueueKeys {
+  /** The one that is read: other programs may write to it. */
+  readonly stream: string
+  /** The consumer group that all workers share. */
+  readonly group: string
   readonly meta: string
+  readonly claims: string
   /** The channel that wakes receives. */
   readonly news: string
   readonly all: readonly string[]
@@ -27,17 +33,15 @@ const NAMES = [
   ...errorClasses.map((errorClass) => `dead:${errorClass}`),
 ] as const
 
-export function queueKeys(prefix: string, queue: string): QueueKeys {
-  const base = `{${prefix}:${tagged(queue)}}:`
+export function queueKeys(naming: Naming, queue: string): QueueKeys {
+  const { stream, group } = namesOf(naming, queue)
+  const base = keysBeside(stream)
   return {
+    ...{ stream, group },
     meta: `${base}meta`,
+    claims: `${base}claims`,
     news: `${base}news`,
-    all: NAMES.map((name) => base + name),
+    all: NAMES.map((name) => (name === 'ready' ? stream : base + name)),
     remembered: (kind, key) => `${base}key:${kind}:${key}`,
   }
-}
-
-/** A closing brace would end the hash tag early, and two queues could then look like one. */
-function tagged(queue: string): string {
-  return queue.replace(/[%{}]/g, (one) => `%${one.charCodeAt(0).toString(16)}`)
 }

@@ -17,9 +17,9 @@ const SCAN_COUNT = '1000'
  */
 export async function reclaim(store: Store, queue: QueueKeys): Promise<void> {
   for (let step = 0; step < STEPS_MAX; step++) {
-    const found = await run(store, scripts.EXPIRED, queue, [store.group], { bytes: true })
+    const found = await run(store, scripts.EXPIRED, queue, [queue.group], { bytes: true })
     if (!Array.isArray(found) || found.length <= 1) return
-    const args: string[] = [store.group]
+    const args: string[] = [queue.group]
     const now = Number(String(found[0]))
     for (let at = 1; at < found.length; at += 3) {
       const [claim, entryId] = [String(found[at]), String(found[at + 1])]

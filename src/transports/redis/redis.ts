@@ -11,6 +11,7 @@ import { redisTraits } from './traits.ts'
 import { redisTransport } from './transport.ts'
 
 export type { RedisAddress } from '../../redis/address.ts'
+export type { RedisNames } from './names.ts'
 export type { RedisOptions, RedisSettings } from './options.ts'
 
 /**
@@ -48,7 +49,7 @@ interface Opened {
 
 function openStore(
   wire: Wire,
-  { prefix, group, listen, pollMs, timeoutMs }: Resolved,
+  { naming, topology, listen, pollMs, timeoutMs }: Resolved,
   { clock, random, logger }: ConnectContext,
   durable: boolean,
 ): Opened {
@@ -60,8 +61,8 @@ function openStore(
   const store: Store = {
     wire,
     traits: redisTraits(durable),
-    prefix,
-    group,
+    naming,
+    topology,
     clock,
     logger,
     timeoutMs,

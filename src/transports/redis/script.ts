@@ -3,18 +3,21 @@ import * as adminScripts from './scripts/admin.ts'
 import * as claimScripts from './scripts/claim.ts'
 import * as sendScripts from './scripts/send.ts'
 import * as settleScripts from './scripts/settle.ts'
+import * as topologyScripts from './scripts/topology.ts'
 
 type Name =
   | keyof typeof adminScripts
   | keyof typeof claimScripts
   | keyof typeof sendScripts
   | keyof typeof settleScripts
+  | keyof typeof topologyScripts
 
 const sources: Readonly<Record<Name, string>> = {
   ...adminScripts,
   ...claimScripts,
   ...sendScripts,
   ...settleScripts,
+  ...topologyScripts,
 }
 
 export const scripts: Readonly<Record<Name, Script>> = {

@@ -33,7 +33,7 @@ export async function send(
     const refusedAtOnce = allRefused(all)
     if (refusedAtOnce !== undefined) return refusedAtOnce
   }
-  const keys = store.queues.get(queue) ?? queueKeys(store.prefix, queue)
+  const keys = store.queues.get(queue) ?? queueKeys(store.naming, queue)
   const good = batch.filter((_, at) => judged[at] === undefined)
   const answers: Sent[] = []
   for (const part of atomic ? [good] : parts(good)) {

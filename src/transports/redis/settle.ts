@@ -58,7 +58,7 @@ async function ackAll(store: Store, queue: QueueKeys, all: readonly Held[]): Pro
     const ready = step.filter((held) => !isSuspect(held))
     const suspects = step.filter(isSuspect)
     const sorted = [...ready, ...suspects]
-    const args = [store.group]
+    const args = [queue.group]
     for (const one of [ready, suspects]) {
       args.push(String(one.length))
       for (const held of one) args.push(held.entryId)
@@ -105,7 +105,7 @@ async function act<Item extends readonly [Held, unknown]>(
   argsOf: (item: Item) => readonly string[],
   options?: RunOptions,
 ): Promise<readonly Held[]> {
-  const args = [store.group, ...step.flatMap(argsOf)]
+  const args = [queue.group, ...step.flatMap(argsOf)]
   const reply = await run(store, script, queue, args, options)
   return kept(
     step.map(([held]) => held),
@@ -159,7 +159,7 @@ export async function renewBatch(
     const step = all.slice(at, at + SETTLE_STEP)
     const fresh = store.newClaim()
     const pairs = step.flatMap((held) => [held.claim, held.entryId])
-    const args = [store.group, String(Math.ceil(leaseMs)), fresh, ...pairs]
+    const args = [queue.group, String(Math.ceil(leaseMs)), fresh, ...pairs]
     const reply = await run(store, scripts.RENEW, queue, args)
     for (const [place, held] of step.entries()) {
       const answer = Array.isArray(reply) ? reply[place] : 0

@@ -8,14 +8,16 @@ import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { Ear } from './ear.ts'
 import { type QueueKeys, queueKeys } from './keys.ts'
+import type { Naming } from './names.ts'
+import type { TopologyMode } from './options.ts'
 import { scripts } from './script.ts'
 
 /** One connection with what every part of the transport needs. */
 export interface Store {
   readonly wire: Wire
   readonly traits: Traits
-  readonly prefix: string
-  readonly group: string
+  readonly naming: Naming
+  readonly topology: TopologyMode
   readonly clock: Clock
   readonly logger: Logger
   readonly timeoutMs: number
@@ -53,7 +55,7 @@ export async function run(
 export async function needQueue(store: Store, name: string): Promise<QueueKeys> {
   const known = store.queues.get(name)
   if (known !== undefined) return known
-  const keys = queueKeys(store.prefix, name)
+  const keys = queueKeys(store.naming, name)
   if ((await run(store, scripts.EXISTS, keys, [])) !== 1) throw unknownQueueError(name)
   store.queues.set(name, keys)
   return keys

@@ -14,6 +14,7 @@ import { reclaim } from './reclaim.ts'
 import { scripts } from './script.ts'
 import { giveBack, renewBatch, settleBatch } from './settle.ts'
 import { pollEveryMs, run, type Store } from './store.ts'
+import { noGroupError } from './topology.ts'
 
 export interface SubscriptionParts {
   readonly store: Store
@@ -97,7 +98,9 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
   for (;;) {
     const claim = store.newClaim()
     const expiresAt = store.clock.now() + leaseMs
-    const args = [store.group, claim, String(max), String(Math.ceil(leaseMs)), waits ? '1' : '0']
+    const lease = String(Math.ceil(leaseMs))
+    const makesGroup = store.topology === 'create' ? '1' : '0'
+    const args = [queue.group, claim, String(max), lease, waits ? '1' : '0', makesGroup]
     const reply = await asking(parts, claim, args)
     const [kind, second, gone] = Array.isArray(reply) ? reply : [0]
     if (kind === 1) {
@@ -108,6 +111,7 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
       store.queues.delete(parts.name)
       return { deliveries: [], nextMs: Number.POSITIVE_INFINITY }
     }
+    if (kind === -2) throw noGroupError(parts.name, queue)
     if ((kind !== 2 && kind !== 3) || !Array.isArray(reply)) {
       await burying.look(Number(gone))
       const nextMs = Number(second)
@@ -147,7 +151,7 @@ async function letGoOfDoubtful(
 ): Promise<void> {
   if (doubtful.size === 0) return
   const claims = [...doubtful]
-  await run(store, scripts.LET_GO, queue, [store.group, ...claims])
+  await run(store, scripts.LET_GO, queue, [queue.group, ...claims])
   for (const claim of claims) doubtful.delete(claim)
 }
 
@@ -177,7 +181,7 @@ async function letGo(
   const claims = new Set([...all.map((held) => held.claim), ...doubtful])
   if (claims.size === 0) return
   try {
-    await run(store, scripts.LET_GO, queue, [store.group, ...claims], {
+    await run(store, scripts.LET_GO, queue, [queue.group, ...claims], {
       timeoutMs: CLOSE_TIMEOUT_MS,
     })
     store.bell.ring(name)

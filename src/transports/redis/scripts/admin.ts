@@ -1,26 +1,5 @@
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
-/**
- * ARGV: group, owner, capacity or nothing. Answers 1, 0 when a newer version has laid the queue out, or the name of another
- * group that reads the stream: what one of two groups acks is removed for the other, too.
- */
-export const ENSURE: string = `${PRELUDE}
-if tonumber(call('HGET', meta, 'layout') or '1') > 1 then return 0 end
-local groups = redis.pcall('XINFO', 'GROUPS', ready)
-for _, info in ipairs(groups.err and {} or groups) do
-  for i = 1, #info, 2 do
-    if info[i] == 'name' and info[i + 1] ~= ARGV[1] then return info[i + 1] end
-  end
-end
-call('HSET', meta, 'owner', ARGV[2], 'layout', '1')
-if ARGV[3] == '' then call('HDEL', meta, 'maxDepth') else call('HSET', meta, 'maxDepth', ARGV[3]) end
-for _, stream in ipairs({ ready, suspects }) do
-  local made = redis.pcall('XGROUP', 'CREATE', stream, ARGV[1], '0', 'MKSTREAM')
-  if type(made) == 'table' and made.err and not string.find(made.err, 'BUSYGROUP') then return made end
-end
-return 1
-`
-
 export const EXISTS: string = `${PRELUDE}
 return call('HEXISTS', meta, 'owner')
 `

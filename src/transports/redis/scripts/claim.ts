@@ -1,8 +1,8 @@
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
 /**
- * ARGV: group, name of the new claim, how many at most, lease in ms, 1 when the caller would wait. Answers first what it
- * is: -1 no such queue; 1 leases ran out, reclaim first; 0 nothing, the ms until something falls due (-1: never), and how many
+ * ARGV: group, name of the new claim, how many at most, lease in ms, 1 when the caller would wait, 1 when the group may be
+ * made. Answers first what it is: -1 no such queue; -2 no group, which may not be made; 1 leases ran out, reclaim first; 0 nothing, the ms until something falls due (-1: never), and how many
  * messages have no entry any more (0 or less: none); 2 messages or 3 one suspect: fence and, for each message, entry id, id and body, or entry id, '' and all its fields.
  *
  * Delayed messages that fell due are moved first. A claim is a consumer of the group, one for each batch that is received
@@ -48,10 +48,13 @@ local function nothing()
   return { 0, math.max(0, math.ceil(next_at - now)), gone }
 end
 
+local missing = false
 local function take(stream, name, count)
   local read = redis.pcall('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
   if read and read.err then
-    -- Somebody deleted the stream or its group.
+    -- Somebody deleted the stream or its group. The suspects' is ours alone.
+    missing = stream == ready and ARGV[6] ~= '1'
+    if missing then return end
     redis.pcall('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
     read = call('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
   end
@@ -70,6 +73,7 @@ if not entries then
   kind, claim = 2, ARGV[2]
   entries = take(ready, claim, ARGV[3])
 end
+if missing then return { -2 } end
 if not entries then return nothing() end
 
 -- Grows with each batch, also after a failover that lost the last ones.
