@@ -2,6 +2,7 @@ import type { RunOutcome, Ticket } from '../flow/queue-flow.ts'
 import { type BrokenClassify, classifyError } from '../model/classify-error.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { describeError } from '../model/describe-error.ts'
+import type { AttemptRecord } from '../model/history.ts'
 import { afterFailure } from '../model/retry.ts'
 import type { EffectState } from './effect.ts'
 import type { Gatherer } from './gatherer.ts'
@@ -12,13 +13,8 @@ import type { WorkerDeps } from './worker-deps.ts'
 
 /** Turns the end of a run into a settlement, and the settlement into counters, logs and the dead-letter hook. */
 export interface Conclude {
-  run(
-    delivery: Delivery,
-    key: string,
-    end: RunEnd,
-    effect: EffectState,
-    ticket: Ticket,
-  ): Promise<void>
+  /** `done` is called once, when all of it is over. */
+  run(ended: Ended, done: () => void): void
   /** A key that the inbox knew: acked without a run. */
   duplicate(delivery: Delivery): Promise<void>
   /** Without a ticket: the handler never ran. */
@@ -26,6 +22,15 @@ export interface Conclude {
   /** Given back without blame. */
   giveBack(delivery: Delivery, delayMs: number): Promise<void>
   dead(delivery: Delivery, why: DeadReason): Promise<void>
+}
+
+/** A run whose outcome is decided. */
+export interface Ended {
+  readonly delivery: Delivery
+  readonly key: string
+  readonly end: RunEnd
+  readonly effect: EffectState
+  readonly ticket: Ticket
 }
 
 /** An inbox that is away now will hardly be back at once. */
@@ -36,8 +41,8 @@ export function conclude<Tx>(
   settler: Settler,
   records: Gatherer<string, void>,
 ): Conclude {
-  const { queue, counters, logger, clock } = deps
-  const { acked, ack, release, giveBack, dead } = settlements(deps, settler)
+  const { queue, counters, clock } = deps
+  const { acked, ack, ackThen, release, giveBack, dead } = settlements(deps, settler)
 
   const onBroken = warnOfClassify(deps)
   const failure: Conclude['failure'] = (delivery, error, ticket) => {
@@ -47,44 +52,23 @@ export function conclude<Tx>(
     if (instead !== undefined) return giveBack(delivery, instead.delayMs)
     const attempt = describeError(error, { at: now, classification })
     const { history } = delivery
-    const plan = afterFailure({
-      classification,
-      history,
-      retry: queue.retry,
-      now,
-      random: deps.random,
-    })
+    const { retry } = queue
+    const plan = afterFailure({ classification, history, retry, now, random: deps.random })
     if (plan.as === 'dead') {
-      const { errorClass } = plan
-      return dead(delivery, {
-        errorClass,
-        reason: `${firstLine(attempt.message)} (${plan.reason})`,
-        attempt,
-      })
+      const reason = `${firstLine(attempt.message)} (${plan.reason})`
+      return dead(delivery, { errorClass: plan.errorClass, reason, attempt })
     }
-    const why = `${attempt.errorClass}: ${attempt.code}: ${firstLine(attempt.message)}`
-    const text = `message ${delivery.envelope.id} is tried again in ${plan.delayMs} ms (${why})`
-    logger.debug(`queue "${queue.name}": ${text}`, {
-      queue: queue.name,
-      messageId: delivery.envelope.id,
-      errorClass: attempt.errorClass,
-      code: attempt.code,
-      delayMs: plan.delayMs,
-    })
+    sayRetry(deps, delivery, attempt, plan.delayMs)
     return release({ ...plan, delivery, attempt })
   }
 
-  const success = async (delivery: Delivery, key: string, effect: EffectState): Promise<void> => {
-    if (deps.inbox !== undefined && (effect === 'unused' || effect === 'failed')) {
-      try {
-        await records.add(key)
-      } catch (cause) {
-        logger.error(
-          `queue "${queue.name}": the key of message ${delivery.envelope.id} could not be recorded; the message is given back`,
-          { queue: queue.name, messageId: delivery.envelope.id, cause },
-        )
-        return giveBack(delivery, RECORD_FAILED_DELAY_MS)
-      }
+  /** Of a run that did not record its key itself. */
+  const recordAndAck = async ({ delivery, key }: Ended): Promise<void> => {
+    try {
+      await records.add(key)
+    } catch (cause) {
+      sayUnrecorded(deps, delivery, cause)
+      return giveBack(delivery, RECORD_FAILED_DELAY_MS)
     }
     await ack(delivery)
   }
@@ -94,29 +78,86 @@ export function conclude<Tx>(
     return ack(delivery)
   }
 
+  /** Undefined when there was nothing to wait for. */
+  const unusual = (ended: Ended): Promise<void> | undefined => {
+    const { delivery, end, effect, ticket } = ended
+    if (effect === 'acked') {
+      acked()
+      warnIfFailed(deps, delivery, end)
+      return
+    }
+    if (effect === 'committed') {
+      warnIfFailed(deps, delivery, end)
+      return ack(delivery)
+    }
+    if (effect === 'duplicate') return duplicate(delivery)
+    if (effect === 'lost' || end.kind === 'lost') {
+      counters.lost++
+      return
+    }
+    if (end.kind === 'interrupted') return giveBack(delivery, 0)
+    if (end.kind === 'failed') return failure(delivery, end.error, ticket)
+    const isRecorded = effect !== 'unused' && effect !== 'failed'
+    return deps.inbox === undefined || isRecorded ? ack(delivery) : recordAndAck(ended)
+  }
+
   return {
     duplicate,
     failure,
     giveBack,
     dead,
-    run: async (delivery, key, end, effect, ticket) => {
-      const outcome = outcomeOf(end, effect)
-      if (outcome !== undefined) deps.flow.concluded(outcome, ticket)
-      if (effect === 'acked') {
-        acked()
-        return warnIfFailed(deps, delivery, end)
+    run: (ended, done) => {
+      const { end, effect } = ended
+      try {
+        const outcome = outcomeOf(end, effect)
+        if (outcome !== undefined) deps.flow.concluded(outcome, ended.ticket)
+        const isUsual = deps.inbox === undefined && effect === 'unused' && end.kind === 'succeeded'
+        if (isUsual) return ackThen(ended.delivery, done)
+        const concluding = unusual(ended)
+        if (concluding === undefined) return done()
+        concluding.catch((cause: unknown) => sayBroken(deps, ended.delivery, cause)).finally(done)
+      } catch (cause) {
+        sayBroken(deps, ended.delivery, cause)
+        done()
       }
-      if (effect === 'committed') {
-        warnIfFailed(deps, delivery, end)
-        return ack(delivery)
-      }
-      if (effect === 'duplicate') return duplicate(delivery)
-      if (effect === 'lost' || end.kind === 'lost') return void counters.lost++
-      if (end.kind === 'interrupted') return giveBack(delivery, 0)
-      if (end.kind === 'failed') return failure(delivery, end.error, ticket)
-      return success(delivery, key, effect)
     },
   }
+}
+
+/** A settlement that came to no end at all: one of our own mistakes. */
+export function sayBroken<Tx>(
+  { queue, logger }: WorkerDeps<Tx>,
+  delivery: Delivery,
+  cause: unknown,
+): void {
+  logger.error(`queue "${queue.name}": settling message ${delivery.envelope.id} failed`, {
+    queue: queue.name,
+    cause,
+  })
+}
+
+function sayUnrecorded<Tx>(
+  { queue, logger }: WorkerDeps<Tx>,
+  { envelope }: Delivery,
+  cause: unknown,
+): void {
+  logger.error(
+    `queue "${queue.name}": the key of message ${envelope.id} could not be recorded; the message is given back`,
+    { queue: queue.name, messageId: envelope.id, cause },
+  )
+}
+
+function sayRetry<Tx>(
+  { queue, logger }: WorkerDeps<Tx>,
+  { envelope }: Delivery,
+  { errorClass, code, message }: AttemptRecord,
+  delayMs: number,
+): void {
+  const why = `${errorClass}: ${code}: ${firstLine(message)}`
+  logger.debug(
+    `queue "${queue.name}": message ${envelope.id} is tried again in ${delayMs} ms (${why})`,
+    { queue: queue.name, messageId: envelope.id, errorClass, code, delayMs },
+  )
 }
 
 /** Undefined for a failure, which is told with its class. What a run did counts, whatever its handler answered. */

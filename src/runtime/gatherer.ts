@@ -4,6 +4,11 @@
  */
 export interface Gatherer<T, R> {
   add(item: T): Promise<R>
+  /**
+   * The same without a promise, for what is done once per message: one of the two is called, never before this returns.
+   * `reject` may be left out where `flush` never rejects.
+   */
+  put(item: T, resolve: (result: R) => void, reject?: (error: unknown) => void): void
   /** Items that wait or are under way. */
   readonly size: number
 }
@@ -17,7 +22,7 @@ export interface GathererOptions<T, R> {
 interface Waiting<T, R> {
   readonly item: T
   readonly resolve: (result: R) => void
-  readonly reject: (error: unknown) => void
+  readonly reject: ((error: unknown) => void) | undefined
 }
 
 export function gatherer<T, R>(options: GathererOptions<T, R>): Gatherer<T, R> {
@@ -27,8 +32,9 @@ export function gatherer<T, R>(options: GathererOptions<T, R>): Gatherer<T, R> {
 
   const flushAll = async (): Promise<void> => {
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, options.maxBatch)
-      waiting = waiting.slice(options.maxBatch)
+      const batch =
+        waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
+      waiting = batch === waiting ? [] : waiting.slice(options.maxBatch)
       flying = batch.length
       await flushOne(batch, options.flush)
       flying = 0
@@ -36,14 +42,16 @@ export function gatherer<T, R>(options: GathererOptions<T, R>): Gatherer<T, R> {
     armed = false
   }
 
+  const put: Gatherer<T, R>['put'] = (item, resolve, reject) => {
+    waiting.push({ item, resolve, reject })
+    if (armed) return
+    armed = true
+    queueMicrotask(() => void flushAll())
+  }
+
   return {
-    add: (item) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ item, resolve, reject })
-        if (armed) return
-        armed = true
-        queueMicrotask(() => void flushAll())
-      }),
+    add: (item) => new Promise((resolve, reject) => put(item, resolve, reject)),
+    put,
     get size() {
       return waiting.length + flying
     },
@@ -54,13 +62,15 @@ async function flushOne<T, R>(
   batch: readonly Waiting<T, R>[],
   flush: GathererOptions<T, R>['flush'],
 ): Promise<void> {
+  let results: readonly R[]
   try {
-    const results = await flush(batch.map((waiting) => waiting.item))
+    results = await flush(batch.map((waiting) => waiting.item))
     if (results.length !== batch.length) {
       throw new Error(`asked for ${batch.length} results, got ${results.length}`)
     }
-    for (const [i, waiting] of batch.entries()) waiting.resolve(results[i] as R)
   } catch (error) {
-    for (const waiting of batch) waiting.reject(error)
+    for (const waiting of batch) waiting.reject?.(error)
+    return
   }
+  for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as R)
 }

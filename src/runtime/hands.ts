@@ -1,11 +1,13 @@
 import type { Admitted } from '../flow/queue-flow.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { promised } from '../model/maybe-promise.ts'
 import { claimWatch } from './claim-watch.ts'
-import type { Conclude } from './conclude.ts'
+import { type Conclude, sayBroken } from './conclude.ts'
+import { deadlines } from './deadlines.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
-import { Run, type RunDeps } from './run.ts'
+import { Run, type RunDeps, type RunEnd } from './run.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** What a worker has in its hands: handlers that run, and settlements on their way. */
@@ -17,10 +19,10 @@ export interface Hands {
   /** Before anything else: who renews, and who settles. */
   equip(parts: { readonly keeper: LeaseKeeper; readonly concluding: Conclude }): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
-  hold(delivery: Delivery, lose: () => void): void
+  hold(delivery: Delivery, lose: () => void, now: number): void
   start(delivery: Delivery, message: Message<unknown>, admitted: Admitted): void
   /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
-  settleLater(delivery: Delivery, act: (to: Conclude) => Promise<void>): void
+  settleLater(delivery: Delivery, act: Settle): void
   /** Resolves at the next change of any of this. */
   changed(): Promise<void>
   notify(): void
@@ -28,6 +30,11 @@ export interface Hands {
   empty(): Promise<void>
   shutDown(): void
 }
+
+type Settle = (to: Conclude) => Promise<void>
+
+/** Nobody runs it: the settlement itself finds out that it is lost. */
+function unmoved(): void {}
 
 /** Runs that never ended, beyond the concurrency: more would mean a leak without bound. */
 const ABANDONED_MAX = 1_000
@@ -42,48 +49,52 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   let alone = false
   let keeper: LeaseKeeper | undefined
   let concluding: Conclude | undefined
+
+  const isDone = (delivery: Delivery): void => {
+    keeper?.letGo(delivery)
+    settling--
+    change.notify()
+  }
+
+  const settle = async (delivery: Delivery, act: Settle): Promise<void> => {
+    settling++
+    keeper?.hold(delivery, unmoved, deps.clock.now())
+    const to = concluding
+    await promised(() => to && act(to)).catch((error) => sayBroken(deps, delivery, error))
+    isDone(delivery)
+  }
+
+  const onEnd = (run: Run<Tx>, end: RunEnd): void => {
+    const { delivery, ticket, message } = run
+    running.delete(run)
+    flow.ended(ticket)
+    claims?.remove(delivery.claim.lost, run.lose)
+    if (delivery.alone) alone = false
+    settling++
+    const key = message.idempotencyKey
+    const ended = { delivery, key, end, effect: run.effectState, ticket }
+    concluding?.run(ended, () => isDone(delivery))
+    change.notify()
+  }
+
   const runDeps: RunDeps<Tx> = {
     ...deps,
     leaseOver: (delivery) => keeper?.isOver(delivery) === true,
-  }
-
-  const settle = async (
-    delivery: Delivery,
-    act: (to: Conclude) => Promise<void>,
-  ): Promise<void> => {
-    settling++
-    try {
-      if (concluding !== undefined) await act(concluding)
-    } catch (error) {
-      deps.logger.error(`queue "${queue.name}": settling message ${delivery.envelope.id} failed`, {
-        queue: queue.name,
-        cause: error,
-      })
-    } finally {
-      keeper?.letGo(delivery)
-      settling--
-      change.notify()
-    }
+    deadlines: deadlines(deps.clock, queue.handlerTimeoutMs, (deadline) => {
+      for (const run of running) run.timeOut(deadline)
+    }),
+    onEnd,
+    onReturned: change.notify,
   }
 
   const start: Hands['start'] = (delivery, message, admitted) => {
     const ticket = flow.began(delivery.history, admitted)
-    const run = new Run(runDeps, delivery, message)
+    const run = new Run(runDeps, delivery, message, ticket)
     running.add(run)
-    keeper?.hold(delivery, run.lose)
+    keeper?.hold(delivery, run.lose, ticket.at)
     if (delivery.alone) alone = true
     claims?.add(delivery.claim.lost, run.lose)
-    void run.returned.then(change.notify)
-    void run.ended.then((end) => {
-      running.delete(run)
-      flow.ended(ticket)
-      claims?.remove(delivery.claim.lost, run.lose)
-      if (delivery.alone) alone = false
-      void settle(delivery, (to) =>
-        to.run(delivery, message.idempotencyKey, end, run.effectState, ticket),
-      )
-      change.notify()
-    })
+    run.start()
   }
 
   return {
@@ -99,7 +110,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
       keeper = parts.keeper
       concluding = parts.concluding
     },
-    hold: (delivery, lose) => keeper?.hold(delivery, lose),
+    hold: (delivery, lose, now) => keeper?.hold(delivery, lose, now),
     start,
     settleLater: (delivery, act) => void settle(delivery, act),
     changed: change.wait,

@@ -1,9 +1,9 @@
-import { validate } from '../codec/validate.ts'
+import { type Validated, validate } from '../codec/validate.ts'
 import { BLOB_HEADER } from '../layers/blob-reference.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { PermanentError } from '../model/errors.ts'
-import { chain, type MaybePromise } from '../model/maybe-promise.ts'
+import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { derivedKey } from './derived-key.ts'
 import type { Message } from './message.ts'
 import type { AnyQueue } from './queue.ts'
@@ -26,49 +26,49 @@ export function incoming(
   envelope: Envelope = delivery.envelope,
 ): MaybePromise<Incoming> {
   const { queue } = receiver
-  const failed = (cause: unknown, what: string): Incoming => ({
-    ok: false,
-    delivery,
-    error: new PermanentError(
-      `${what}: ${cause instanceof Error ? cause.message : String(cause)}`,
-      {
-        cause,
-      },
-    ),
-  })
   if (envelope === delivery.envelope && BLOB_HEADER in envelope.headers) {
-    return failed(
+    return unreadable(
+      delivery,
       'its body lies in a blob store; give createMillrace the claimCheck of its sender',
       'the payload is not with the message',
     )
   }
   try {
-    const decoded = queue.codec.decode(envelope.body)
-    const read = chain(validate(queue.schema, decoded), (outcome): Incoming => {
-      if ('issues' in outcome) {
-        const first = outcome.issues[0]
-        const where = first ? ` at "${first.path}": ${first.message}` : ''
-        return failed(
-          new Error(`${outcome.issues.length} issue(s)${where}`),
-          'the stored payload does not fit the schema',
-        )
-      }
-      try {
-        return {
-          ok: true,
-          delivery,
-          message: messageOf(receiver, delivery, envelope, outcome.value),
-        }
-      } catch (error) {
-        return failed(error, 'the message has no key')
-      }
-    })
-    return read instanceof Promise
-      ? read.catch((error: unknown) => failed(error, 'the stored payload could not be checked'))
-      : read
+    const judged = validate(queue.schema, queue.codec.decode(envelope.body))
+    if (!isPromise(judged)) return readable(receiver, delivery, envelope, judged)
+    return judged
+      .then((outcome) => readable(receiver, delivery, envelope, outcome))
+      .catch((error: unknown) =>
+        unreadable(delivery, error, 'the stored payload could not be checked'),
+      )
   } catch (error) {
-    return failed(error, 'the stored payload could not be read')
+    return unreadable(delivery, error, 'the stored payload could not be read')
   }
+}
+
+function readable(
+  receiver: Receiver,
+  delivery: Delivery,
+  envelope: Envelope,
+  outcome: Validated<unknown>,
+): Incoming {
+  if ('issues' in outcome) {
+    const first = outcome.issues[0]
+    const where = first ? ` at "${first.path}": ${first.message}` : ''
+    const cause = new Error(`${outcome.issues.length} issue(s)${where}`)
+    return unreadable(delivery, cause, 'the stored payload does not fit the schema')
+  }
+  try {
+    const message = messageOf(receiver, delivery, envelope, outcome.value)
+    return { ok: true, delivery, message }
+  } catch (error) {
+    return unreadable(delivery, error, 'the message has no key')
+  }
+}
+
+function unreadable(delivery: Delivery, cause: unknown, what: string): Incoming {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return { ok: false, delivery, error: new PermanentError(`${what}: ${why}`, { cause }) }
 }
 
 function messageOf(

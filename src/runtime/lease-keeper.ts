@@ -7,8 +7,8 @@ import type { Subscription } from '../transport/transport.ts'
  * that did not get through for a whole lease, tells the holder that the message is no longer its own.
  */
 export interface LeaseKeeper {
-  /** Again for one that is held already: only who is told changes. */
-  hold(delivery: Delivery, onLost: () => void): void
+  /** Again for one that is held already: only who is told changes. @param now epoch ms */
+  hold(delivery: Delivery, onLost: () => void, now: number): void
   /** Idempotent; what was let go is neither renewed nor reported lost. */
   letGo(delivery: Delivery): void
   /**
@@ -39,7 +39,7 @@ const noLeases: LeaseKeeper = {
 
 interface Held {
   renewedAt: number
-  readonly onLost: () => void
+  onLost: () => void
 }
 
 export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
@@ -89,8 +89,9 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
 
   // A tick does not wait for the renewal under way: one that hangs must not hide that the leases have run out.
   const tick = (): void => {
+    const now = clock.now()
     for (const [delivery, entry] of held) {
-      if (clock.now() - entry.renewedAt >= leaseMs) lose(delivery)
+      if (now - entry.renewedAt >= leaseMs) lose(delivery)
     }
     if (held.size === 0) failingSince = undefined
     void renewAll([...held.keys()])
@@ -103,9 +104,10 @@ export function leaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   }
 
   return {
-    hold: (delivery, onLost) => {
-      const renewedAt = held.get(delivery)?.renewedAt ?? clock.now()
-      held.set(delivery, { renewedAt, onLost })
+    hold: (delivery, onLost, now) => {
+      const entry = held.get(delivery)
+      if (entry === undefined) held.set(delivery, { renewedAt: now, onLost })
+      else entry.onLost = onLost
       if (cancel === undefined) arm()
     },
     letGo: (delivery) => void held.delete(delivery),

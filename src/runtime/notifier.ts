@@ -9,6 +9,8 @@ export function notifier(): Notifier {
   return {
     wait: () => new Promise((resolve) => waiting.push(resolve)),
     notify: () => {
+      // Told several times for each message, and mostly nobody waits.
+      if (waiting.length === 0) return
       const woken = waiting
       waiting = []
       for (const wake of woken) wake()

@@ -1,7 +1,9 @@
+import type { Ticket } from '../flow/queue-flow.ts'
 import type { Cancel } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { MillraceError } from '../model/errors.ts'
 import { LazyAbort } from '../model/lazy-abort.ts'
+import type { Deadline, Deadlines } from './deadlines.ts'
 import { type Effect, type EffectState, effect } from './effect.ts'
 import { handlerContext } from './handler-context.ts'
 import { type LooseEnds, looseEnds } from './loose-ends.ts'
@@ -19,6 +21,12 @@ export type RunEnd =
 export interface RunDeps<Tx> extends WorkerDeps<Tx> {
   /** See `LeaseKeeper.isOver`. */
   readonly leaseOver: (delivery: Delivery) => boolean
+  /** Of the handler's time; they call `timeOut`. */
+  readonly deadlines: Deadlines
+  /** The outcome is decided. */
+  readonly onEnd: (run: Run<Tx>, end: RunEnd) => void
+  /** The handler itself returned, which may be after the end. */
+  readonly onReturned: () => void
 }
 
 const succeeded: RunEnd = { kind: 'succeeded' }
@@ -30,28 +38,37 @@ const succeeded: RunEnd = { kind: 'succeeded' }
 export class Run<Tx = unknown> {
   readonly delivery: Delivery
   readonly message: Message<unknown>
+  readonly ticket: Ticket
   readonly abort: LazyAbort = new LazyAbort()
-  readonly ended: Promise<RunEnd>
-  /** When the handler itself returned, which may be after the end. */
-  readonly returned: Promise<void>
   readonly deps: RunDeps<Tx>
   #over = false
-  #timer: Cancel
-  #finish: (end: RunEnd) => void = () => undefined
+  #abandoned = false
+  #deadline: Deadline | undefined
+  /** Of the grace, once its signal has fired. */
+  #grace: Cancel | undefined
   #effect: Effect<Tx> | undefined
   #looseEnds: LooseEnds | undefined
 
-  /** Starts the handler: it is called at once, in the async context of the caller. */
-  constructor(deps: RunDeps<Tx>, delivery: Delivery, message: Message<unknown>) {
+  constructor(deps: RunDeps<Tx>, delivery: Delivery, message: Message<unknown>, ticket: Ticket) {
     this.deps = deps
     this.delivery = delivery
     this.message = message
-    this.ended = new Promise((resolve) => {
-      this.#finish = resolve
-    })
-    this.#timer = deps.clock.after(deps.queue.handlerTimeoutMs, () => this.#timeOut())
+    this.ticket = ticket
+  }
+
+  /** Calls the handler, in the async context of the caller. A synchronous one has ended when this returns. */
+  start(): void {
+    const { deps } = this
     deps.counters.started++
-    this.returned = this.#call()
+    let answer: unknown
+    try {
+      answer = deps.handler(this.message, handlerContext(this))
+    } catch (error) {
+      this.#returned({ kind: 'failed', error })
+      return
+    }
+    if (typeof answer === 'object' && answer !== null) this.#follow(answer)
+    else this.#returned(succeeded)
   }
 
   /** Nothing may be done in its name any more. */
@@ -87,8 +104,7 @@ export class Run<Tx = unknown> {
   readonly lose = (): void => {
     if (this.#over || this.abort.reason instanceof LeaseLost) return
     this.abort.abort(new LeaseLost(this.names))
-    this.#timer()
-    this.#timer = this.deps.clock.after(GRACE_MS, () => this.#abandon({ kind: 'lost' }))
+    this.#allowGrace({ kind: 'lost' })
   }
 
   /** The process ends: the handler is told and the message given back. */
@@ -101,20 +117,47 @@ export class Run<Tx = unknown> {
     this.#end({ kind: 'interrupted' })
   }
 
+  /** Of those whose time is over with this deadline. */
+  timeOut(deadline: Deadline): void {
+    if (this.#deadline !== deadline) return
+    const error = new HandlerTimeout(this.names, this.deps.queue.handlerTimeoutMs)
+    this.abort.abort(error)
+    this.#allowGrace({ kind: 'failed', error })
+  }
+
   get names(): { readonly queue: string; readonly messageId: string; readonly attempt: number } {
     const { deps, message } = this
     return { queue: deps.queue.name, messageId: message.id, attempt: message.attempt }
   }
 
-  async #call(): Promise<void> {
-    let outcome = succeeded
-    try {
-      await this.deps.handler(this.message, handlerContext(this))
-    } catch (error) {
-      outcome = { kind: 'failed', error }
+  /** Of a handler that may take its time. */
+  #follow(answer: object): void {
+    this.#limit()
+    Promise.resolve(answer).then(
+      () => this.#returned(succeeded),
+      (error: unknown) => this.#returned({ kind: 'failed', error }),
+    )
+  }
+
+  /** Its time is limited while it may still become over by itself. */
+  #limit(): void {
+    if (this.#over || this.#grace !== undefined) return
+    this.#deadline ??= this.deps.deadlines.join(this.ticket.at)
+  }
+
+  #returned(outcome: RunEnd): void {
+    if (this.#looseEnds === undefined) {
+      this.#conclude(outcome)
+      return
     }
-    if (this.#looseEnds !== undefined) outcome = await this.#tie(this.#looseEnds, outcome)
+    this.#limit()
+    void this.#tie(this.#looseEnds, outcome).then((tied) => this.#conclude(tied))
+  }
+
+  #conclude(outcome: RunEnd): void {
     this.#end(this.abort.aborted ? endOfAborted(outcome, this.abort.reason) : outcome)
+    if (this.#abandoned) this.deps.counters.abandoned--
+    this.deps.onReturned()
   }
 
   /** What the handler left behind is its own: a message must not be acked though its effect was not committed. */
@@ -133,14 +176,20 @@ export class Run<Tx = unknown> {
   #end(outcome: RunEnd): void {
     if (this.#over) return
     this.#over = true
-    this.#timer()
-    this.#finish(outcome)
+    this.#stopTimers()
+    this.deps.onEnd(this, outcome)
   }
 
-  #timeOut(): void {
-    const error = new HandlerTimeout(this.names, this.deps.queue.handlerTimeoutMs)
-    this.abort.abort(error)
-    this.#timer = this.deps.clock.after(GRACE_MS, () => this.#abandon({ kind: 'failed', error }))
+  #stopTimers(): void {
+    if (this.#deadline !== undefined) this.deps.deadlines.leave(this.#deadline)
+    this.#deadline = undefined
+    this.#grace?.()
+  }
+
+  /** Its signal has fired. */
+  #allowGrace(outcome: RunEnd): void {
+    this.#stopTimers()
+    this.#grace = this.deps.clock.after(GRACE_MS, () => this.#abandon(outcome))
   }
 
   /** The handler did not stop though told to: its slot is freed, its late result ignored and counted. */
@@ -148,7 +197,7 @@ export class Run<Tx = unknown> {
     if (this.#over) return
     const { counters, logger, queue } = this.deps
     counters.abandoned++
-    void this.returned.finally(() => void counters.abandoned--)
+    this.#abandoned = true
     logger.error(
       `queue "${queue.name}": the handler of message ${this.message.id} did not stop when its signal fired; its slot is freed while it still runs`,
       this.names,

@@ -10,6 +10,8 @@ export interface Settlements {
   /** Counts an ack that happened elsewhere: in the effect's transaction. */
   acked(): void
   ack(delivery: Delivery): Promise<void>
+  /** The same without a promise: most messages end so. `done` is called once, never before this returns. */
+  ackThen(delivery: Delivery, done: () => void): void
   release(settlement: Released): Promise<void>
   /** Given back without blame. */
   giveBack(delivery: Delivery, delayMs: number): Promise<void>
@@ -42,6 +44,15 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
     deps.drain.note(1)
   }
   const ack: Settlements['ack'] = (delivery) => settle({ as: 'acked', delivery }, acked)
+  const ackThen: Settlements['ackThen'] = (delivery, done) => {
+    const settlement: Settlement = { as: 'acked', delivery }
+    settler.tell(settlement, (outcome) => {
+      if (outcome.kind === 'settled') {
+        acked()
+        done()
+      } else void unsettled(settlement, outcome).then(done)
+    })
+  }
   const release: Settlements['release'] = (settlement) =>
     settle(settlement, () => void counters.released++)
 
@@ -60,7 +71,7 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
   const giveBack: Settlements['giveBack'] = (delivery, delayMs) =>
     release({ ...untouched(delivery), delayMs })
 
-  return { acked, ack, release, giveBack, dead }
+  return { acked, ack, ackThen, release, giveBack, dead }
 }
 
 /** Whether it lies there by this very death: nobody else would tell of it. */

@@ -7,6 +7,8 @@ import { gatherer } from './gatherer.ts'
 /** Tells the backend how deliveries ended, many in one call, and keeps trying while the claim may still hold. */
 export interface Settler {
   settle(settlement: Settlement): Promise<SettleOutcome>
+  /** The same without a promise, for what is done once per message; `told` is called once, never before this returns. */
+  tell(settlement: Settlement, told: (outcome: SettleOutcome) => void): void
 }
 
 /** `failed`: the backend refused or stayed away; the message will come back when its lease ends. */
@@ -32,19 +34,27 @@ const RETRY_MAX_MS = 2_000
 
 export function settler(options: SettlerOptions): Settler {
   const { subscription, transport, clock } = options
+  /** Of the batch that is under way, or was last: there is one at a time. */
+  let flushedAt = 0
   const batches = gatherer<Settlement, Settled>({
     maxBatch: transport.traits.limits.settleBatch,
-    flush: (batch) => settleFaultless(subscription, transport, batch),
+    flush: (batch) => {
+      flushedAt = clock.now()
+      return settleFaultless(subscription, transport, batch)
+    },
   })
 
-  const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
-    const giveUpAt = clock.now() + options.leaseMs
+  /** What became of one whose first try was not answered ok. */
+  const goOn = async (
+    settlement: Settlement,
+    first: Settled,
+    giveUpAt: number,
+  ): Promise<SettleOutcome> => {
     let waitMs = RETRY_FIRST_MS
     let unclear = false
-    for (;;) {
-      const settled = await batches.add(settlement)
-      if (settled.ok) return { kind: 'settled' }
-      const { fault } = settled
+    for (let answer = first; ; answer = await batches.add(settlement)) {
+      if (answer.ok) return SETTLED
+      const { fault } = answer
       if (fault.code === 'lost') return { kind: 'lost', unclear }
       unclear ||= fault.outcome === 'unknown'
       // A fault that nobody knows may be over at the next try; giving up makes finished work run again.
@@ -56,8 +66,16 @@ export function settler(options: SettlerOptions): Settler {
       waitMs = Math.min(RETRY_MAX_MS, waitMs * 2)
     }
   }
-  return { settle }
+
+  const tell: Settler['tell'] = (settlement, told) =>
+    batches.put(settlement, (answer) => {
+      if (answer.ok) told(SETTLED)
+      else void goOn(settlement, answer, flushedAt + options.leaseMs).then(told)
+    })
+  return { tell, settle: (settlement) => new Promise((resolve) => tell(settlement, resolve)) }
 }
+
+const SETTLED: SettleOutcome = { kind: 'settled' }
 
 async function settleFaultless(
   subscription: Subscription,
@@ -65,7 +83,9 @@ async function settleFaultless(
   batch: readonly Settlement[],
 ): Promise<readonly Settled[]> {
   try {
-    return await subscription.settle(batch)
+    const outcomes = await subscription.settle(batch)
+    if (outcomes.length === batch.length) return outcomes
+    throw new Error(`asked for ${batch.length} outcomes, got ${outcomes.length}`)
   } catch (cause) {
     const fault = { ...transport.diagnose(cause), cause }
     return new Array<Settled>(batch.length).fill({ ok: false, fault })

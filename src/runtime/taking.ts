@@ -6,12 +6,13 @@ import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
 import { type Incoming, incoming, type Receiver } from './incoming.ts'
 import type { Message } from './message.ts'
+import { waitingHold } from './waiting-hold.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** Decides what happens to deliveries that have just come: run, dead, given back, or known already. */
 export interface Taking {
-  /** Resolves when the worker may receive more. */
-  take(batch: readonly Delivery[]): Promise<void>
+  /** Undefined when the worker may receive more at once, else resolves when it may. */
+  take(batch: readonly Delivery[]): Promise<unknown> | undefined
   /** What is wrong with the inbox; undefined when nothing is. */
   problem(): string | undefined
 }
@@ -23,44 +24,44 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   const { queue } = deps
   let inboxFailing: string | undefined
   let blobsFailing: string | undefined
-  /** Those whose lease was lost while somebody was asked for them. */
-  const gone = new WeakSet<Delivery>()
-  const isGone = (one: Delivery): boolean => gone.has(one) || one.claim.lost.aborted
+  const { hold, isGone } = waitingHold(hands, deps)
   const mayStart = (one: Delivery): boolean => !stopped.aborted && !isGone(one)
   const noteInbox = (problem: string | undefined): void => {
     inboxFailing = problem
   }
 
-  const begin = (delivery: Delivery, read: Incoming): MaybePromise<void> => {
+  const begin = (read: Incoming): MaybePromise<void> => {
+    const { delivery } = read
     const verdict = beforeRun(delivery.history, queue.retry)
     if (verdict !== undefined) hands.settleLater(delivery, (to) => to.dead(delivery, verdict))
     else if (!read.ok) hands.settleLater(delivery, (to) => to.failure(delivery, read.error))
-    else if (stopped.aborted) hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
-    else return runOrWait(deps, hands, mayStart, read)
-  }
-
-  const giveBack = (batch: readonly Delivery[], delayMs: number): void => {
-    for (const delivery of batch) {
-      hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
-    }
+    else if (stopped.aborted) giveBack(hands, [delivery], 0)
+    else return runOrWait(deps, hands, { mayStart, hold }, read)
   }
 
   /** Gives those whose keys are known their end, and answers the others; all go back when the inbox cannot be asked. */
   const unknown = async <One extends Keyed>(batch: readonly One[]): Promise<readonly One[]> => {
     const known = await knownKeys(deps, batch, noteInbox)
     if (known === undefined) {
-      giveBack(batch.map(deliveryOf), AWAY_DELAY_MS)
+      giveBack(hands, batch.map(deliveryOf), AWAY_DELAY_MS)
       await pause(deps.clock, AWAY_DELAY_MS, stopped)
       return []
     }
-    for (const [i, { delivery }] of batch.entries()) {
+    batch.forEach(({ delivery }, i) => {
       if (known[i] === true) hands.settleLater(delivery, (to) => to.duplicate(delivery))
-    }
+    })
     return batch.filter((_, i) => known[i] !== true)
   }
 
-  const judge = async (reading: readonly MaybePromise<Incoming>[]): Promise<void> => {
-    const read = reading.every(isRead) ? reading : await Promise.all(reading)
+  const judge = (batch: readonly Delivery[]): Promise<unknown> | undefined => {
+    const reading = batch.map((delivery) => incoming(deps, delivery))
+    if (deps.inbox === undefined && reading.every(isRead)) return beginAll(reading, begin)
+    hold(batch)
+    return judgeLater(reading)
+  }
+
+  const judgeLater = async (reading: readonly MaybePromise<Incoming>[]): Promise<void> => {
+    const read = await Promise.all(reading)
     if (deps.inbox === undefined) await beginAll(read, begin)
     else await beginAll((await unknown(read.map(keyedIncoming))).map(incomingOf), begin)
   }
@@ -70,31 +71,32 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     const open = await unknown(
       batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey })),
     )
-    const fetched = await Promise.all(open.map(({ delivery }) => withBody(deps, delivery)))
-    const away = fetched.filter((one) => one.read === undefined)
-    const [first] = away
-    blobsFailing = first && `queue "${queue.name}": ${messageOfError(first.error)}`
+    const { read, away } = await withBodies(deps, open)
+    blobsFailing = away[0] && `queue "${queue.name}": ${messageOfError(away[0].error)}`
     if (blobsFailing !== undefined && !stopped.aborted) deps.logger.error(blobsFailing)
-    const read = fetched.filter((one) => one.read !== undefined)
-    giveBack(away.map(deliveryOf), AWAY_DELAY_MS)
-    giveBack(read.map(deliveryOf).filter(isGone), 0)
-    await judge(read.filter(({ delivery }) => !isGone(delivery)).map((one) => one.read))
+    giveBack(hands, away.map(deliveryOf), AWAY_DELAY_MS)
+    giveBack(hands, read.map(deliveryOf).filter(isGone), 0)
+    await judgeLater(read.filter(({ delivery }) => !isGone(delivery)).map((one) => one.read))
     if (away.length > 0) await pause(deps.clock, AWAY_DELAY_MS, stopped)
   }
 
-  const take = async (batch: readonly Delivery[]): Promise<void> => {
+  const take: Taking['take'] = (batch) => {
     // While others run, a message that killed its worker waits: their deaths must not be blamed on it.
-    const [first] = batch
-    if (first?.alone === true && hands.running > 0) {
-      giveBack(batch, BUSY_ALONE_DELAY_MS)
+    if (batch[0]?.alone === true && hands.running > 0) {
+      giveBack(hands, batch, BUSY_ALONE_DELAY_MS)
       return hands.empty()
     }
-    for (const delivery of batch) hands.hold(delivery, () => void gone.add(delivery))
     const ready = deps.flow.ready()
-    if (ready !== undefined) await ready
-    if (batch.every(isWhole)) return judge(batch.map((delivery) => incoming(deps, delivery)))
-    await Promise.all([
-      judge(batch.filter(isWhole).map((delivery) => incoming(deps, delivery))),
+    if (ready === undefined) return takeReady(batch)
+    hold(batch)
+    return ready.then(() => takeReady(batch))
+  }
+
+  const takeReady: Taking['take'] = (batch) => {
+    if (batch.every(isWhole)) return judge(batch)
+    hold(batch)
+    return Promise.all([
+      judge(batch.filter(isWhole)),
       fetchAndJudge(batch.filter((delivery) => !isWhole(delivery))),
     ])
   }
@@ -102,14 +104,20 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   return { take, problem: () => inboxFailing ?? blobsFailing }
 }
 
+function giveBack(hands: Hands, batch: readonly Delivery[], delayMs: number): void {
+  for (const delivery of batch) {
+    hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
+  }
+}
+
 /** Undefined when nobody had to be asked. */
 function beginAll(
   batch: readonly Incoming[],
-  begin: (delivery: Delivery, read: Incoming) => MaybePromise<void>,
+  begin: (read: Incoming) => MaybePromise<void>,
 ): Promise<unknown> | undefined {
   let asking: Promise<void>[] | undefined
   for (const one of batch) {
-    const begun = begin(one.delivery, one)
+    const begun = begin(one)
     if (begun === undefined) continue
     asking ??= []
     asking.push(Promise.resolve(begun))
@@ -121,10 +129,12 @@ function beginAll(
 function runOrWait<Tx>(
   { flow, clock }: WorkerDeps<Tx>,
   hands: Hands,
-  mayStart: (delivery: Delivery) => boolean,
+  { mayStart, hold }: Holding,
   { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
 ): MaybePromise<void> {
-  return chain(flow.admit(message.payload), (admitted) => {
+  const admission = flow.admit(message.payload)
+  if (isPromise(admission)) hold([delivery])
+  return chain(admission, (admitted) => {
     if (admitted.as === 'later') {
       return hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
     }
@@ -133,6 +143,11 @@ function runOrWait<Tx>(
     flow.concluded({ as: 'undecided' }, { at: clock.now(), pass: admitted.pass })
     hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
   })
+}
+
+interface Holding {
+  mayStart(delivery: Delivery): boolean
+  hold(batch: readonly Delivery[]): void
 }
 
 /** A delivery and what the inbox knows it by; undefined while nobody can say. */
@@ -157,10 +172,30 @@ function isWhole({ fetchBody }: Delivery): boolean {
   return fetchBody === undefined
 }
 
-type Fetched =
-  | { readonly delivery: Delivery; readonly read: MaybePromise<Incoming> }
-  /** Where the body lies could not be asked. */
-  | { readonly delivery: Delivery; readonly read: undefined; readonly error: unknown }
+type Fetched = Read | Away
+
+interface Read {
+  readonly delivery: Delivery
+  readonly read: MaybePromise<Incoming>
+}
+
+/** Where the body lies could not be asked. */
+interface Away {
+  readonly delivery: Delivery
+  readonly read: undefined
+  readonly error: unknown
+}
+
+async function withBodies(
+  receiver: Receiver,
+  batch: readonly Keyed[],
+): Promise<{ readonly read: readonly Read[]; readonly away: readonly Away[] }> {
+  const fetched = await Promise.all(batch.map(({ delivery }) => withBody(receiver, delivery)))
+  return {
+    read: fetched.filter((one) => one.read !== undefined),
+    away: fetched.filter((one) => one.read === undefined),
+  }
+}
 
 async function withBody(receiver: Receiver, delivery: Delivery): Promise<Fetched> {
   const fetched = await delivery.fetchBody?.()

@@ -53,7 +53,8 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
       }
       const max = Math.min(free, transport.traits.limits.receiveBatch)
       const batch = await receiver.receive(from, { max, waitMs: RECEIVE_WAIT_MS })
-      if (batch.length > 0) await taken.take(batch)
+      const taking = batch.length > 0 ? taken.take(batch) : undefined
+      if (taking !== undefined) await taking
     }
   }
 

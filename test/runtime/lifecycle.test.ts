@@ -109,6 +109,28 @@ test('on timeout the signal fires with the reason, and a handler that listens en
   await closeNow(app, clock)
 })
 
+test('each handler has its own time, whoever began with it or after it', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { handlerTimeoutMs: 1_000, retry: { attempts: 1 } },
+  })
+  const told: string[] = []
+  app.work(queue, async ({ payload }, ctx) => {
+    ctx.signal.addEventListener('abort', () => told.push(`${payload.orderId} ${clock.now()}`))
+    const ms = payload.orderId === 'short' ? 10 : 60_000
+    await new Promise<void>((resolve) => clock.after(ms, resolve))
+  })
+  await app.sendBatch(queue, [{ orderId: 'short' }, { orderId: 'long' }])
+  await app.start()
+  const from = clock.now()
+  await clock.advance(300)
+  await app.send(queue, { orderId: 'later' })
+  await clock.advance(5_000)
+  assert.deepEqual(told, [`long ${from + 1_000}`, `later ${from + 1_300}`])
+  assert.equal(app.counters()['orders']?.acked, 1)
+  await clock.advance(100_000)
+  await closeNow(app, clock)
+})
+
 test('leases are renewed: a handler far longer than its lease runs once', async () => {
   const { app, clock, queue, open } = await stage({ queue: { handlerTimeoutMs: 600_000 } })
   let runs = 0

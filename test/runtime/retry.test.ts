@@ -137,10 +137,12 @@ test('a redriven message keeps its id and starts at attempt 1, with its old atte
     queue: { retry: { attempts: 2, baseMs: 1, maxMs: 1 } },
   })
   const attempts: number[] = []
+  const looked = Promise.withResolvers<void>()
   let broken = true
-  app.work(queue, (message) => {
+  app.work(queue, async (message) => {
     attempts.push(message.attempt)
     if (broken) throw new Error('broken')
+    await looked.promise
   })
   const { id } = await app.send(queue, { orderId: 'a' })
   await app.start()
@@ -150,6 +152,7 @@ test('a redriven message keeps its id and starts at attempt 1, with its old atte
   assert.deepEqual(result, { matched: 1, moved: 1, notFound: ['nobody'] })
   const waiting = await app.admin.messages.get(queue, id)
   assert.equal(waiting?.attempts.length, 2)
+  looked.resolve()
   await clock.advance(10_000)
   assert.deepEqual(attempts, [1, 2, 1])
   const audit = await app.admin.deadLetters.audit(queue)

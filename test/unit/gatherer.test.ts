@@ -58,3 +58,30 @@ test('a failed flush fails its own items and no others', async () => {
     ['rejected', 'fulfilled'],
   )
 })
+
+test('what is put goes with what is added, and is told one thing', async () => {
+  const batches: number[][] = []
+  const gathered = gatherer<number, number>({
+    maxBatch: 2,
+    flush: async (items) => {
+      batches.push([...items])
+      if (items.includes(3)) throw new Error('gone')
+      return [...items]
+    },
+  })
+  const told: unknown[] = []
+  gathered.put(1, (result) => told.push(result))
+  assert.equal(told.length, 0)
+  assert.equal(await gathered.add(2), 2)
+  gathered.put(
+    3,
+    (result) => told.push(result),
+    (error) => told.push(error),
+  )
+  await assert.rejects(gathered.add(4), /gone/)
+  assert.deepEqual(batches, [
+    [1, 2],
+    [3, 4],
+  ])
+  assert.deepEqual(told, [1, new Error('gone')])
+})

@@ -1,0 +1,32 @@
+import type { Clock } from '../model/clock.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { Hands } from './hands.ts'
+
+/** Deliveries that wait for somebody's answer before they run: their leases are renewed, and it is known whose was lost. */
+export interface WaitingHold {
+  /** Before anything is waited for. What runs or ends in the turn in which it came needs no renewal before. */
+  hold(batch: readonly Delivery[]): void
+  isGone(delivery: Delivery): boolean
+}
+
+export interface WaitingHoldOptions {
+  readonly transport: Transport
+  readonly clock: Clock
+}
+
+export function waitingHold(
+  hands: Pick<Hands, 'hold'>,
+  { transport, clock }: WaitingHoldOptions,
+): WaitingHold {
+  const gone = new WeakSet<Delivery>()
+  // Of a lease the keeper hears; the signal of a lease costs an AbortController once it is looked at.
+  const tellsItself = transport.traits.claim.kind !== 'lease'
+  return {
+    hold(batch) {
+      const now = clock.now()
+      for (const delivery of batch) hands.hold(delivery, () => void gone.add(delivery), now)
+    },
+    isGone: (delivery) => gone.has(delivery) || (tellsItself && delivery.claim.lost.aborted),
+  }
+}
