@@ -14,7 +14,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sql: ['model'],
   codec: ['model'],
   redis: ['model', 'transport'],
-  transports: ['model', 'transport', 'sql', 'codec', 'redis'],
+  // A database that holds the queues is the store, too: `stores` for what opens it there.
+  transports: ['model', 'transport', 'sql', 'codec', 'redis', 'store', 'stores'],
   inbox: ['model', 'transport', 'sql'],
   outbox: ['model', 'transport', 'sql'],
   versions: ['model', 'sql', 'codec', 'inbox/key.ts'],

@@ -5,7 +5,12 @@ import { read } from '../model/probe.ts'
 import { problems } from '../model/problems.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { prepared, sqliteClient } from '../sql/sqlite-handle.ts'
-import { checkSynchronous, locationProblems, openLocation } from '../sql/sqlite-location.ts'
+import {
+  checkSynchronous,
+  locationProblems,
+  openLocation,
+  refuseMissing,
+} from '../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
 import type { Inbox, InboxConnector, InboxContext, InboxKey } from './inbox.ts'
@@ -82,6 +87,7 @@ async function connectFile(
 ): Promise<Inbox<DatabaseSync>> {
   const ttlMs = resolveTtlMs('sqliteInbox', settings.ttlMs, context.neededTtlMs)
   const { synchronous = 'full' } = settings
+  if (context.migrate === 'check') refuseMissing('sqliteInbox', { file })
   const { handle, problems } = await openLocation(
     'sqliteInbox',
     { file },

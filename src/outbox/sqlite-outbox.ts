@@ -3,7 +3,12 @@ import { newId } from '../model/ids.ts'
 import { problems } from '../model/problems.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../sql/sqlite-handle.ts'
-import { checkSynchronous, locationProblems, openLocation } from '../sql/sqlite-location.ts'
+import {
+  checkSynchronous,
+  locationProblems,
+  openLocation,
+  refuseMissing,
+} from '../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
 import { handOver } from './handover.ts'
@@ -55,6 +60,7 @@ export function sqliteOutbox(options: SqliteOutboxOptions): OutboxConnector {
     name: NAME,
     migrationSql: () => printSqliteMigrations(sqliteOutboxSchema),
     connect: async (context) => {
+      if (context.migrate === 'check') refuseMissing('sqliteOutbox', location)
       const { handle, shared, problems } = await openLocation('sqliteOutbox', location, {
         ...context,
         synchronous,

@@ -67,6 +67,16 @@ export function checkPrefix(found: Problems, name: string, value: unknown): void
   found.add(`${name}: expected 1 to 64 letters, digits, _ . : or -, got ${show(value)}`)
 }
 
+/** Of options that hold more. */
+export function addressOf({ url, client, sentinels, cluster, tls }: RedisAddress): RedisAddress {
+  if (client !== undefined) return { client }
+  const secured = tls === undefined ? {} : { tls }
+  if (url !== undefined) return { url, ...secured }
+  return sentinels === undefined
+    ? { cluster: cluster ?? [], ...secured }
+    : { sentinels, ...secured }
+}
+
 /** An address is never shown: it may hold a password. */
 export function checkAddress(found: Problems, options: RedisAddress): void {
   const { url, client, sentinels, cluster } = options

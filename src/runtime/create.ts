@@ -11,7 +11,10 @@ import type { AnyQueue } from './queue.ts'
 /** What `createMillrace` takes, and the shape of a config file's default export (see `defineConfig`). */
 export interface MillraceOptions<Tx = unknown> {
   readonly transport: Connector
-  /** Keeps what the transport cannot. Memory, SQLite and Postgres need none. */
+  /**
+   * Keeps what the transport cannot. Memory, SQLite, Postgres and Redis are their own: breakers and rates that all workers share lie
+   * beside their queues.
+   */
   readonly store?: StoreConnector
   readonly queues: readonly AnyQueue[]
   readonly inbox?: InboxConnector<Tx>

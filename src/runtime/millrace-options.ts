@@ -6,6 +6,7 @@ import { type ResolvedClaimCheck, resolveClaimCheck } from './claim-check-choice
 import { CONFIG_KEYS } from './config.ts'
 import { consoleLogger } from './console-logger.ts'
 import type { MillraceOptions } from './create.ts'
+import { isStoring } from './own-store.ts'
 import type { AnyQueue } from './queue.ts'
 import { safeLogger } from './safe-logger.ts'
 
@@ -100,10 +101,14 @@ function checkQueues(queues: unknown, found: Problems): void {
 
 /** Said before the first message, not when the first downstream fails. */
 function checkBreakers(
-  { queues, store }: { readonly queues: unknown; readonly store?: unknown },
+  {
+    queues,
+    store,
+    transport,
+  }: { readonly queues: unknown; readonly store?: unknown; readonly transport: unknown },
   found: Problems,
 ): void {
-  if (store !== undefined || !Array.isArray(queues)) return
+  if (store !== undefined || isStoring(transport) || !Array.isArray(queues)) return
   for (const queue of queues) {
     if (read(read(queue, 'rateLimit'), 'scope') === 'store') {
       found.add(

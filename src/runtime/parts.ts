@@ -16,6 +16,7 @@ import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import { answered, type Opening, openingOf } from './opening.ts'
 import { orderRefusals } from './order-refusals.ts'
+import { storeOf } from './own-store.ts'
 import type { AnyQueue } from './queue.ts'
 
 /** The live connections of an app. */
@@ -43,12 +44,13 @@ export async function openParts<Tx>(
   const opening = openingOf(resolved, found)
   const { open, refused } = opening
   try {
-    const kept = await open('store', options.store, (store, context) => store.connect(context))
+    const chosen = storeOf(options)
+    const kept = await open('store', chosen, (store, context) => store.connect(context))
     const store = kept && watchedStore(kept, resolved.clock)
     const backend = await open('transport', options.transport, (transport, context) =>
       transport.connect(context),
     )
-    const hasStore = options.store !== undefined
+    const hasStore = chosen !== undefined
     const on = backend && (await onBackend(backend, { ...opening, resolved, store, hasStore }))
     const neededTtlMs = neededInboxTtlMs(resolved)
     const inbox = await open('inbox', options.inbox, (one, context) =>

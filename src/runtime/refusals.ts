@@ -1,5 +1,5 @@
 import { messageOfError } from '../model/describe-error.ts'
-import { type ErrorCode, hasCode, OptionsError } from '../model/errors.ts'
+import { type ErrorCode, hasCode, MillraceError, OptionsError } from '../model/errors.ts'
 import { read } from '../model/probe.ts'
 
 /** What start-up refuses, of all its parts together, so that a user sees it at once and not one error after another. */
@@ -16,20 +16,26 @@ export interface Refusals {
     part: () => Promise<T>,
     options?: { readonly unless: ErrorCode | undefined },
   ): Promise<T | undefined>
-  /** @throws MILLRACE_INVALID_OPTIONS with all of it; the error of the one part that refused, when it was one alone. */
+  /**
+   * @throws MILLRACE_INVALID_OPTIONS with all of it, or another code that all of it has; the error of the one part that refused,
+   * when it was one alone.
+   */
   throwIfAny(): void
 }
 
 export function refusals(found: readonly string[]): Refusals {
   const sentences = [...found]
+  const codes = new Set<ErrorCode>(found.length > 0 ? [OPTIONS] : [])
   let sole: unknown
-  const add = (more: readonly string[]): void => {
+  const add = (more: readonly string[], code: ErrorCode = OPTIONS): void => {
+    if (more.length === 0) return
     sentences.push(...more)
-    if (more.length > 0) sole = undefined
+    codes.add(code)
+    sole = undefined
   }
   const note = (where: string, error: unknown): void => {
     const isFirst = sentences.length === 0
-    add(sentencesOf(where, error))
+    add(sentencesOf(where, error), codeOf(error))
     if (isFirst) sole = error
   }
   return {
@@ -47,21 +53,33 @@ export function refusals(found: readonly string[]): Refusals {
     },
     throwIfAny: () => {
       if (sole !== undefined) throw sole
-      if (sentences.length > 0) throw new OptionsError('createMillrace', sentences)
+      if (sentences.length === 0) return
+      const [code] = codes
+      if (code === undefined || codes.size > 1 || code === OPTIONS) {
+        throw new OptionsError('createMillrace', sentences)
+      }
+      const fields = { problems: sentences }
+      throw new MillraceError(code, `createMillrace: ${sentences.join('; ')}`, { fields })
     },
   }
 }
 
+const OPTIONS = 'MILLRACE_INVALID_OPTIONS'
+
 /** What trying again does not mend. */
 const REFUSED = [
-  'MILLRACE_INVALID_OPTIONS',
+  OPTIONS,
   'MILLRACE_SCHEMA_OUTDATED',
   'MILLRACE_SCHEMA_TOO_NEW',
   'MILLRACE_MISSING_CLIENT',
 ] as const
 
 function isRefusal(error: unknown): boolean {
-  return REFUSED.some((code) => hasCode(error, code))
+  return codeOf(error) !== undefined
+}
+
+function codeOf(error: unknown): ErrorCode | undefined {
+  return REFUSED.find((code) => hasCode(error, code))
 }
 
 /** Each says whose it is: beside the others it stands without the head of its own error. */

@@ -1,5 +1,5 @@
 import type { Fault } from '../model/fault.ts'
-import type { ConnectContext } from '../transport/transport.ts'
+import type { ConnectContext, Connector } from '../transport/transport.ts'
 import type { Buckets } from './buckets.ts'
 import type { Counters } from './counters.ts'
 import type { DelayedMessages } from './delayed-messages.ts'
@@ -15,6 +15,12 @@ export interface StoreConnector {
   connect(context: ConnectContext): Promise<Store>
   /** The SQL of every schema version, oldest first, for people whose DBA applies it. Absent without a SQL schema. */
   readonly migrationSql?: () => string
+}
+
+/** A transport whose own server or database can be the store, too: an app that asks for one need not be given another. */
+export interface StoringConnector extends Connector {
+  /** Where the transport keeps its queues, with connections of its own. */
+  ownStore(): StoreConnector
 }
 
 /**

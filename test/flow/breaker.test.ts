@@ -48,8 +48,9 @@ async function fleet(options: Fleet = {}) {
   }
   const open = async (): Promise<App> => {
     const keeps = options.store === 'none' ? {} : { store }
+    const { name, connect } = transport
     const app = await createMillrace({
-      transport,
+      transport: options.store === 'none' ? { name, connect } : transport,
       queues: [calls],
       clock,
       random: seeded(11 + lines.length),

@@ -135,12 +135,14 @@ test('A token that the queue’s own rate made useless is kept for the key.', as
 test('What is missing or wrong is said before the first message; with scope process no store is needed.', async () => {
   const base = { name: 'q', owner: 'o', payload: z.number() }
   const shared = defineQueue({ ...base, rateLimit: { perSecond: 1 } })
-  await assert.rejects(createMillrace({ transport: memory(), queues: [shared] }), {
+  // A broker, which is no store.
+  const { name, connect } = memory()
+  await assert.rejects(createMillrace({ transport: { name, connect }, queues: [shared] }), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message: /store: queue "q" has a rateLimit .*rateLimit: \{ scope: 'process' \}/,
   })
   const own = defineQueue({ ...base, rateLimit: { perSecond: 1, scope: 'process' } })
-  const app = await createMillrace({ transport: memory(), queues: [own] })
+  const app = await createMillrace({ transport: { name, connect }, queues: [own] })
   await app.close()
   for (const [rateLimit, message] of [
     [{}, /rateLimit: expected perSecond, perKey or both/],

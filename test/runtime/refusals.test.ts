@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { createMillrace, defineQueue, MillraceError } from 'millrace'
 import { type InboxConnector, sqliteInbox } from 'millrace/inbox'
 import { memory } from 'millrace/memory'
+import { sqliteOutbox } from 'millrace/outbox'
 import { sqlite } from 'millrace/sqlite'
 import { memoryStore } from 'millrace/store'
 import { z } from 'zod'
@@ -133,4 +134,22 @@ test('A schema that start-up would have made is no refusal; one that it must not
   await assert.rejects(createMillrace({ transport, queues: [orders], migrate: 'check' }), {
     code: 'MILLRACE_SCHEMA_OUTDATED',
   })
+})
+
+test('Schemas that are all outdated are one error with their code.', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-refusals-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const app = createMillrace({
+    transport: sqlite({ file: join(folder, 'a.db') }),
+    inbox: sqliteInbox({ file: join(folder, 'b.db') }),
+    outbox: sqliteOutbox({ file: join(folder, 'c.db') }),
+    queues: [orders],
+    migrate: 'check',
+  })
+  await assert.rejects(app, {
+    code: 'MILLRACE_SCHEMA_OUTDATED',
+    message:
+      /^createMillrace: transport sqlite: file ".*a\.db" .*; inbox sqlite: .*file ".*b\.db" .*; outbox sqlite: .*file ".*c\.db" /,
+  })
+  assert.deepEqual(await readdir(folder), [])
 })

@@ -249,4 +249,19 @@ export default defineConfig({
     assert.match(sql.stdout, new RegExp(`^-- ${component}, version 1$`, 'm'))
   }
   assert.match(sql.stdout, /CREATE SCHEMA IF NOT EXISTS "?mill"?;/)
+  assert.doesNotMatch(sql.stdout, /^-- store/m)
+})
+
+test('where queues share a breaker, the printed SQL has the store that the database is for it', async (t) => {
+  const { run, write, folder } = await project(t)
+  const text = ordersConfig(folder).replace(
+    "owner: 'team-shop',",
+    "owner: 'team-shop', downstream: () => 'api',",
+  )
+  await write('millrace.config.ts', text)
+  const { stdout } = await run('migrate', '--print-sql')
+  assert.match(stdout, /^-- store, version 1$/m)
+  assert.equal((await run('migrate')).code, 0)
+  assert.equal((await run('migrate', '--check')).code, 0)
+  assert.match((await run('doctor')).stdout, /^backend: sqlite, store: sqlite$/m)
 })

@@ -1,5 +1,6 @@
 import { messageOfError } from '../../model/describe-error.ts'
 import { hasCode } from '../../model/errors.ts'
+import { storeOf } from '../../runtime/own-store.ts'
 import type { Call, Command } from '../command.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-code.ts'
 import { loadConfig } from '../load-config.ts'
@@ -49,7 +50,7 @@ async function check(call: Call): Promise<ExitCode> {
 
 async function printSql(call: Call): Promise<ExitCode> {
   const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
-  const parts = [config.transport, config.store, config.inbox, config.outbox].filter(
+  const parts = [config.transport, storeOf(config), config.inbox, config.outbox].filter(
     (part) => part !== undefined,
   )
   const scripts = parts.flatMap((part) => {

@@ -2,9 +2,11 @@ import { closedError } from '../../model/closed-error.ts'
 import { hasCode } from '../../model/errors.ts'
 import type { Fault } from '../../model/fault.ts'
 import { problems, show } from '../../model/problems.ts'
+import type { StoringConnector } from '../../store/store.ts'
+import { memoryStore } from '../../stores/memory/memory-store.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions } from '../../transport/subscriptions.ts'
-import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
+import type { ConnectContext, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { haltedKeys } from './halted-keys.ts'
 import { shelf } from './shelf.ts'
@@ -14,7 +16,7 @@ import { memoryTraits } from './traits.ts'
 import type { MemoryTransaction } from './transaction.ts'
 
 /** A store in this process. Connecting the same connector again reaches the same messages. */
-export interface MemoryConnector extends Connector {
+export interface MemoryConnector extends StoringConnector {
   /** Same value as the transport's; see `memoryInbox({ transport })`. */
   readonly databaseId: string
   /** Opens a transaction: pass it as `tx`, then commit it or roll it back. */
@@ -48,12 +50,14 @@ export function memory(options: MemoryOptions = {}): MemoryConnector {
   found.throwIfAny()
   made += 1
   const store = newStore(`memory:${name ?? `memory-${made}`}`)
+  const beside = memoryStore()
   return {
     name: 'memory',
     databaseId: store.databaseId,
     begin: () => store.transactions.begin(),
     nextDueAt: store.nextDueAt,
     connect: async (context) => memoryTransport(store, context),
+    ownStore: () => beside,
   }
 }
 

@@ -4,8 +4,10 @@ import { migratePg, pgDatabaseId, printMigrations } from '../../sql/pg-migrate.t
 import { checkSchemaName } from '../../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../../sql/pg-open.ts'
 import type { PgPool } from '../../sql/pg-pool.ts'
+import type { StoringConnector } from '../../store/store.ts'
+import { postgresStore } from '../../stores/postgres/postgres-store.ts'
 import { openBell } from '../../transport/bell.ts'
-import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
+import type { ConnectContext, Transport } from '../../transport/transport.ts'
 import { openAnnouncer } from './announcer.ts'
 import { deafEar, openEar } from './ear.ts'
 import { queueSchema } from './schema.ts'
@@ -50,12 +52,18 @@ interface Resolved {
  * const app = await createMillrace({ transport: postgres({ url: 'postgres://localhost/shop' }), queues: [deliveries] })
  * @throws MILLRACE_INVALID_OPTIONS
  */
-export function postgres(options: PostgresOptions): Connector {
+export function postgres(options: PostgresOptions): StoringConnector {
   const resolved = resolve(options)
   return {
     name: 'postgres',
     connect: (context) => connect(resolved, context),
     migrationSql: () => printMigrations(resolved.schema, queueSchema),
+    ownStore: () => {
+      const { address, schema } = resolved
+      return postgresStore(
+        address.url === undefined ? { pool: address.pool, schema } : { url: address.url, schema },
+      )
+    },
   }
 }
 

@@ -1,9 +1,12 @@
 import { closedError } from '../../model/closed-error.ts'
+import { addressOf } from '../../redis/address.ts'
 import { openWire } from '../../redis/open-wire.ts'
 import { judgeServer, readFacts, toldFacts } from '../../redis/server.ts'
 import type { Wire } from '../../redis/wire.ts'
+import type { StoringConnector } from '../../store/store.ts'
+import { redisStore } from '../../stores/redis/redis-store.ts'
 import { openBell } from '../../transport/bell.ts'
-import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
+import type { ConnectContext, Transport } from '../../transport/transport.ts'
 import { deafEar, openEar } from './ear.ts'
 import { type RedisOptions, type Resolved, resolveOptions } from './options.ts'
 import type { Store } from './store.ts'
@@ -21,9 +24,16 @@ export type { RedisOptions, RedisSettings } from './options.ts'
  * const app = await createMillrace({ transport: redis({ url: 'redis://localhost:6379' }), queues: [deliveries] })
  * @throws MILLRACE_INVALID_OPTIONS
  */
-export function redis(options: RedisOptions): Connector {
+export function redis(options: RedisOptions): StoringConnector {
   const resolved = resolveOptions(options)
-  return { name: 'redis', connect: (context) => connect(resolved, context) }
+  return {
+    name: 'redis',
+    connect: (context) => connect(resolved, context),
+    ownStore: () => {
+      const { address, prefix, timeoutMs } = resolved
+      return redisStore({ ...addressOf(address), prefix, timeoutMs })
+    },
+  }
 }
 
 async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {

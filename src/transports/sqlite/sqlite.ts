@@ -9,7 +9,9 @@ import {
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
 import type { Synchronous } from '../../sql/sqlite-open.ts'
 import { BUSY_TIMEOUT_MS } from '../../sql/sqlite-write.ts'
-import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
+import type { StoringConnector } from '../../store/store.ts'
+import { sqliteStore } from '../../stores/sqlite/sqlite-store.ts'
+import type { ConnectContext, Transport } from '../../transport/transport.ts'
 import { queueSchema } from './schema.ts'
 import { openStore } from './store.ts'
 import { sqliteTraits } from './traits.ts'
@@ -51,12 +53,18 @@ type Resolved = Required<SqliteSettings> &
  * const app = await createMillrace({ transport: sqlite({ file: 'millrace.db' }), queues: [deliveries] })
  * @throws MILLRACE_INVALID_OPTIONS
  */
-export function sqlite(options: SqliteOptions): Connector {
+export function sqlite(options: SqliteOptions): StoringConnector {
   const resolved = resolve(options)
   return {
     name: 'sqlite',
     connect: (context) => connect(resolved, context),
     migrationSql: () => printSqliteMigrations(queueSchema),
+    ownStore: () => {
+      const { synchronous } = resolved
+      return 'db' in resolved
+        ? sqliteStore({ db: resolved.db, synchronous })
+        : sqliteStore({ file: resolved.file, synchronous })
+    },
   }
 }
 
