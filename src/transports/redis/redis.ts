@@ -30,8 +30,8 @@ export function redis(options: RedisOptions): StoringConnector {
     name: 'redis',
     connect: (context) => connect(resolved, context),
     ownStore: () => {
-      const { address, prefix, timeoutMs } = resolved
-      return redisStore({ ...addressOf(address), prefix, timeoutMs })
+      const { address, naming, timeoutMs } = resolved
+      return redisStore({ ...addressOf(address), prefix: naming.prefix, timeoutMs })
     },
   }
 }
