@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
+import { kafka } from 'millrace/kafka'
 import { nats } from 'millrace/nats'
 import { rabbitmq } from 'millrace/rabbitmq'
 import { redis } from 'millrace/redis'
@@ -13,14 +14,16 @@ import { z } from 'zod'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { account } from '../transports/sqs-harness.ts'
 import { until } from '../transports/until.ts'
+import { kafkaBehindProxy } from './kafka-behind-proxy.ts'
 import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
 
 const LIMIT_MS = 1_000
 const FAULT_MS = 1_500
 const SLOW_MS = 40
 
-/** Kafka tells clients its own address, past a proxy; see kafka-server.test.ts. */
-const subjects: readonly (readonly [BackendName, (port: number) => Connector])[] = [
+type Behind = (t: TestContext, url: string) => Promise<TcpProxy>
+
+const subjects: readonly (readonly [BackendName, (port: number) => Connector, Behind?])[] = [
   ['redis 7', (port) => redis({ url: `redis://127.0.0.1:${port}`, timeoutMs: LIMIT_MS })],
   [
     'nats',
@@ -45,6 +48,15 @@ const subjects: readonly (readonly [BackendName, (port: number) => Connector])[]
     'sqs elasticmq',
     (port) => sqs({ ...account, endpoint: `http://127.0.0.1:${port}`, timeoutMs: LIMIT_MS }),
   ],
+  [
+    'kafka',
+    (port) =>
+      kafka({
+        ...{ brokers: `127.0.0.1:${port}`, retry: 'park', partitions: 3, timeoutMs: LIMIT_MS },
+        ...{ sessionTimeoutMs: 3_000, heartbeatMs: 200, revokeDrainMs: 1_000 },
+      }),
+    kafkaBehindProxy,
+  ],
 ]
 
 const faults: readonly (readonly [string, (proxy: TcpProxy) => void])[] = [
@@ -55,12 +67,17 @@ const faults: readonly (readonly [string, (proxy: TcpProxy) => void])[] = [
   ['slow', (proxy) => proxy.slow(SLOW_MS)],
 ]
 
-for (const [name, connector] of subjects) {
+const behindProxy: Behind = async (t, url) => {
+  const proxy = await tcpProxy(Number(new URL(url).port))
+  t.after(() => proxy.close())
+  return proxy
+}
+
+for (const [name, connector, behind = behindProxy] of subjects) {
   const url = backendUrl(name)
   if (url === undefined) continue
   test(`${name}: whatever the network does under load, nothing is lost and each effect is made once.`, async (t) => {
-    const proxy = await tcpProxy(Number(new URL(url).port))
-    t.after(() => proxy.close())
+    const proxy = await behind(t, url)
     const { app, orders, effects } = await opened(t, connector(proxy.port))
     const load = produce(app, orders)
     t.after(load.stop)

@@ -13,8 +13,9 @@ import {
 
 /** As it comes back from the topic; there a removal has null. */
 function asRead({ key, value, headers }: LetterRecord): Parameters<typeof said>[0] {
-  const framing = { length: 0, attributes: 0, timestampDelta: 0n, offsetDelta: 0 }
-  return { ...framing, key, value: value ?? Buffer.alloc(0), headers: [...headers] }
+  const framing = { timestampDelta: 0, offsetDelta: 0 }
+  const texts = [...headers].map(([name, text]) => [name.toString(), text.toString()])
+  return { ...framing, key, value: value ?? Buffer.alloc(0), headers: Object.fromEntries(texts) }
 }
 
 const entry = { at: 1, act: 'skip', queue: 'q', messageId: 'a', actor: 'x', reason: 'y' } as const

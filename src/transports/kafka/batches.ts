@@ -1,4 +1,5 @@
 import type { KafkaModule } from './client.ts'
+import { readRecords } from './record-reader.ts'
 import type { RecordsBatch } from './record-shapes.ts'
 
 /** What came of one partition: what could be read, up to the first batch that could not. */
@@ -24,6 +25,10 @@ const MAGIC_AT = 16
 const CRC_AT = 17
 const ATTRIBUTES_AT = 21
 const LAST_DELTA_AT = 23
+const FIRST_TIMESTAMP_AT = 27
+const MAX_TIMESTAMP_AT = 35
+const PRODUCER_AT = 43
+const COUNT_AT = 57
 const SMALLEST = 61
 const MAGIC = 2
 const CODEC = 0b111
@@ -60,13 +65,28 @@ function readBatch(module: KafkaModule, bytes: Buffer): RecordsBatch | string {
   const checksum = module.crc32c(bytes.subarray(ATTRIBUTES_AT))
   if (checksum !== bytes.readUInt32BE(CRC_AT)) return 'its checksum (CRC) is wrong'
   const codec = bytes.readInt16BE(ATTRIBUTES_AT) & CODEC
-  if (module.compressionsAlgorithmsByBitmask[codec]?.available !== true) {
+  const algorithm = module.compressionsAlgorithmsByBitmask[codec]
+  if (algorithm?.available !== true) {
     return `its compression codec ${codec} is none that this client knows (none, gzip, snappy, lz4, zstd); a newer client may`
   }
   try {
-    return module.readRecordsBatch(module.Reader.from(bytes))
+    const packed = bytes.subarray(SMALLEST)
+    const records = codec === 0 ? packed : algorithm.decompressSync(packed)
+    return batchOf(bytes, readRecords(records, bytes.readInt32BE(COUNT_AT)))
   } catch (error) {
     return `it cannot be decoded (${error instanceof Error ? error.message : String(error)})`
+  }
+}
+
+function batchOf(bytes: Buffer, records: RecordsBatch['records']): RecordsBatch {
+  return {
+    firstOffset: bytes.readBigInt64BE(0),
+    attributes: bytes.readInt16BE(ATTRIBUTES_AT),
+    lastOffsetDelta: bytes.readInt32BE(LAST_DELTA_AT),
+    firstTimestamp: bytes.readBigInt64BE(FIRST_TIMESTAMP_AT),
+    maxTimestamp: bytes.readBigInt64BE(MAX_TIMESTAMP_AT),
+    producerId: bytes.readBigInt64BE(PRODUCER_AT),
+    records,
   }
 }
 

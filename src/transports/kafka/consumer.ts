@@ -45,10 +45,8 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
     ...{ cluster, queue, place },
     client: clients.reading,
     closing: closing.signal,
-    hungry: () =>
-      [...lanes.all()].filter(
-        (lane) => !lane.isEnding && !paused.has(lane.name) && lane.buffer.size < BUFFERED,
-      ),
+    lanes: () => [...lanes.all()].filter((lane) => !lane.isEnding && !paused.has(lane.name)),
+    isHungry: ({ buffer }) => buffer.size < BUFFERED,
     onRecords: () => bell.ring(),
   })
   const member = startMember({

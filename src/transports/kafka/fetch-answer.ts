@@ -10,6 +10,8 @@ export interface FetchAnswer {
 export interface FetchedPartition {
   readonly partitionIndex: number
   readonly errorCode: number
+  /** Up to here it can be read now. */
+  readonly lastStable: bigint
   readonly abortedTransactions: readonly AbortedTransaction[] | null
   readonly records: Buffer
 }
@@ -51,11 +53,14 @@ function readAnswer(reader: Reader): FetchAnswer {
 function readPartition(reader: Reader): FetchedPartition {
   const partitionIndex = reader.readInt32()
   const errorCode = reader.readInt16()
-  reader.skip(3 * 8) // high watermark, last stable offset, log start
+  reader.skip(8) // high watermark
+  const lastStable = reader.readInt64()
+  reader.skip(8) // log start
   const abortedTransactions = reader.readNullableArray((one) => ({
     producerId: one.readInt64(),
     firstOffset: one.readInt64(),
   }))
   reader.readInt32() // preferred replica
-  return { partitionIndex, errorCode, abortedTransactions, records: reader.readBytes() }
+  const records = reader.readBytes()
+  return { partitionIndex, errorCode, lastStable, abortedTransactions, records }
 }

@@ -6,7 +6,7 @@ import { type FetchedPartition, fetchOf } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
 import { offsetsAt } from './offsets.ts'
 import type { Place } from './options.ts'
-import { readRecords } from './records.ts'
+import { deliveriesOf } from './records.ts'
 import { type StuckLanes, stuckLanes } from './stuck-lanes.ts'
 
 /** Keeps something to hand out in the buffer of each lane; one request at a time for each broker. */
@@ -23,8 +23,9 @@ export interface FetcherParts {
   readonly queue: string
   readonly place: Place
   readonly closing: AbortSignal
-  /** Lanes that want more. */
-  readonly hungry: () => readonly Lane[]
+  /** Lanes of which something may be handed out, and whether they want more. */
+  readonly lanes: () => readonly Lane[]
+  readonly isHungry: (lane: Lane) => boolean
   readonly onRecords: () => void
 }
 
@@ -35,6 +36,8 @@ interface Fetching extends FetcherParts {
 
 /** How long a broker waits for news; a lane that comes meanwhile waits as long at most. */
 const WAIT_MS = 500
+/** While there is more of a lane that has enough for now: it will want it soon, and must not wait for news of the others. */
+const WAIT_BEHIND_MS = 20
 const REQUEST_BYTES = 16 * 1024 * 1024
 /** The broker sends at least one batch, however large it is. */
 const LANE_BYTES = 1024 * 1024
@@ -46,7 +49,8 @@ export function startFetcher(parts: FetcherParts): Fetcher {
   const { cluster, closing } = parts
   const stuck = stuckLanes(cluster, parts.place, closing, () => look())
   const fetching: Fetching = { ...parts, stuck, fetch: fetchOf(cluster.module) }
-  const hungry = (): readonly Lane[] => parts.hungry().filter((lane) => !stuck.isResting(lane))
+  const hungry = (): readonly Lane[] =>
+    parts.lanes().filter((lane) => parts.isHungry(lane) && !stuck.isResting(lane))
   const busy = new Set<number>()
   let topic: Topic | undefined
   let isLooking = false
@@ -119,7 +123,7 @@ async function fetchOnce(
   topic: Topic,
   lanes: readonly Lane[],
 ): Promise<boolean> {
-  const { cluster, client, closing, stuck, onRecords } = fetching
+  const { cluster, client, closing, stuck, onRecords, isHungry } = fetching
   const broker = topic.brokers.get(leader)
   if (broker === undefined) return false
   const asked = lanes.map((lane) => ({
@@ -130,7 +134,11 @@ async function fetchOnce(
     partitionMaxBytes: LANE_BYTES,
   }))
   const topics = [{ topicId: topic.id, partitions: asked }]
-  const limits = [WAIT_MS, 1, REQUEST_BYTES, READ_COMMITTED, 0, -1] as const
+  const isBehind = fetching
+    .lanes()
+    .some((lane) => lane.fetchFrom < lane.readableTo && !isHungry(lane))
+  const waitMs = isBehind ? WAIT_BEHIND_MS : WAIT_MS
+  const limits = [waitMs, 1, REQUEST_BYTES, READ_COMMITTED, 0, -1] as const
   const call = { cluster, client, broker, what: 'a fetch', signal: closing }
   const answer = await ask(call, fetching.fetch, ...limits, topics, [], '')
   if (answer.errorCode !== 0) throw new cluster.module.ProtocolError(answer.errorCode)
@@ -155,12 +163,13 @@ function accept(
   { cluster, stuck }: Fetching,
   lane: Lane,
   { id }: Topic,
-  { records, abortedTransactions }: FetchedPartition,
+  { records, abortedTransactions, lastStable }: FetchedPartition,
 ): void {
   const { batches, unreadable } = readBatches(cluster.module, records)
-  const { deliveries, next } = readRecords(lane, id, { records: batches, abortedTransactions })
+  const { deliveries, next } = deliveriesOf(lane, id, { records: batches, abortedTransactions })
   lane.buffer.push(deliveries)
   lane.fetchFrom = next
+  lane.readableTo = lastStable
   if (unreadable !== undefined) stuck.add(lane, unreadable)
   else if (batches.length > 0) stuck.clear(lane)
 }

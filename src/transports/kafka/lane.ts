@@ -9,6 +9,8 @@ export interface Lane {
   readonly buffer: Buffered
   /** Where the next fetch begins. */
   fetchFrom: bigint
+  /** Where the partition ended when something was last fetched of it. */
+  readableTo: bigint
   /** The first offset that was not handed out. */
   handedTo: bigint
   /** Confirmed by the broker. */
@@ -49,6 +51,7 @@ export function newLane(partition: number, { position, note, untouchedFrom }: St
     claim: note === '' ? claim : { ...claim, note },
     buffer: buffered(),
     fetchFrom: position,
+    readableTo: position,
     handedTo: position,
     committed: position,
     untouchedFrom,

@@ -167,6 +167,6 @@ function jsonOf(headers: KafkaRecord['headers'], name: string): unknown {
 }
 
 /** The last of one name, because ours stand behind the sender's. */
-function headerOf(headers: KafkaRecord['headers'], wanted: string): string | undefined {
-  return headers.findLast(([name]) => name?.toString() === wanted)?.[1]?.toString()
+function headerOf(headers: KafkaRecord['headers'], name: string): string | undefined {
+  return Object.hasOwn(headers, name) ? headers[name] : undefined
 }

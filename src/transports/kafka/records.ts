@@ -1,7 +1,7 @@
 import type { Delivery } from '../../model/delivery.ts'
 import { freshHistory } from '../../model/history.ts'
 import { isId } from '../../model/ids.ts'
-import { fromWire, setHeader } from '../../transport/wire.ts'
+import { fromWire } from '../../transport/wire.ts'
 import type { AbortedTransaction } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
 import type { KafkaRecord, RecordsBatch } from './record-shapes.ts'
@@ -14,7 +14,7 @@ const TRANSACTIONAL = 0b1_0000
 const ABORT = 0
 
 /** What came for a lane: what is to be handed out, and where the next fetch begins. */
-export interface Read {
+export interface Readable {
   readonly deliveries: readonly Delivery[]
   readonly next: bigint
 }
@@ -28,11 +28,11 @@ export interface Batched {
  * Leaves out what Kafka keeps for itself (markers), what was taken back by its sender (aborted transactions) and what a
  * compressed batch holds from before the asked offset.
  */
-export function readRecords(
+export function deliveriesOf(
   lane: Lane,
   topicId: string,
   { records, abortedTransactions }: Batched,
-): Read {
+): Readable {
   const deliveries: Delivery[] = []
   const toAbort = (abortedTransactions ?? []).toSorted((a, b) =>
     Number(a.firstOffset - b.firstOffset),
@@ -72,12 +72,13 @@ function delivery(
   record: KafkaRecord,
   offset: bigint,
 ): Delivery {
-  const wire = headersOf(record)
-  const { id, headers, idempotencyKey, orderingKey } = fromWire(wire, PREFIX)
+  const { id, headers, idempotencyKey, orderingKey } = fromWire(record.headers, PREFIX)
   const bare = `${topicId}:${lane.partition}:${offset}`
   const key = orderingKey ?? (record.key === null ? undefined : record.key.toString())
   const byBroker = (batch.attributes & LOG_APPEND_TIME) !== 0
-  const sentAt = byBroker ? batch.maxTimestamp : batch.firstTimestamp + record.timestampDelta
+  const sentAt = byBroker
+    ? Number(batch.maxTimestamp)
+    : Number(batch.firstTimestamp) + record.timestampDelta
   return {
     envelope: {
       id: id !== undefined && isId(id) ? id : bare,
@@ -87,7 +88,7 @@ function delivery(
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(key === undefined ? {} : { orderingKey: key }),
     },
-    sentAt: Number(sentAt),
+    sentAt,
     deliveries: offset < lane.untouchedFrom ? undefined : 1,
     history: freshHistory,
     alone: false,
@@ -100,15 +101,6 @@ function delivery(
 }
 
 const EMPTY = new Uint8Array(0)
-
-/** The last of two headers of one name counts. */
-function headersOf({ headers }: KafkaRecord): Record<string, string> {
-  const all: Record<string, string> = {}
-  for (const [name, value] of headers) {
-    if (name !== null) setHeader(all, name.toString(), value?.toString() ?? '')
-  }
-  return all
-}
 
 /** What a delivery of this transport carries for it. */
 export interface Receipt {

@@ -21,6 +21,7 @@ export async function kafkaSubscription(
 ): Promise<Opened> {
   const consumer = await startConsumer(cluster, queue)
   const { bell, closed, commit, fetcher, member, paused } = consumer
+  const take = takeInTurn(consumer)
   const receive = async ({ max, waitMs, signal }: ReceiveOptions): Promise<readonly Delivery[]> => {
     if (closed.aborted) throw closedError('the subscription')
     return untilEnded([signal, closed], async (ends) => {
@@ -28,7 +29,7 @@ export async function kafkaSubscription(
       for (;;) {
         if (ends.reached()) return []
         const rings = bell.rings('lanes')
-        const taken = take(consumer, max)
+        const taken = take(max)
         const leftMs = until - cluster.clock.now()
         if (taken.length > 0 || leftMs <= 0) return taken
         await bell.wait('lanes', rings, leftMs, ends.signal())
@@ -68,18 +69,24 @@ export async function kafkaSubscription(
   }
 }
 
-function take({ lanes, fetcher, paused }: Consumer, max: number): readonly Delivery[] {
-  const taken: Delivery[] = []
-  for (const lane of lanes.all()) {
-    if (lane.isEnding || paused.has(lane.name)) continue
-    const some = lane.buffer.take(max - taken.length)
-    const last = some.at(-1)
-    if (last?.position !== undefined) lane.handedTo = last.position + 1n
-    taken.push(...some)
-    if (taken.length >= max) break
+/** Each time it begins with another lane: else the first ones would be all that is handed out, as long as they have something. */
+function takeInTurn({ lanes, fetcher, paused }: Consumer): (max: number) => readonly Delivery[] {
+  let turn = 0
+  return (max) => {
+    const taken: Delivery[] = []
+    const all = [...lanes.all()]
+    for (let n = 0; n < all.length && taken.length < max; n += 1) {
+      const lane = all[(turn + n) % all.length]
+      if (lane === undefined || lane.isEnding || paused.has(lane.name)) continue
+      const some = lane.buffer.take(max - taken.length)
+      const last = some.at(-1)
+      if (last?.position !== undefined) lane.handedTo = last.position + 1n
+      taken.push(...some)
+    }
+    turn += 1
+    if (taken.length > 0) fetcher.look()
+    return taken
   }
-  if (taken.length > 0) fetcher.look()
-  return taken
 }
 
 /** Without a position of its own, an ack says that everything up to it is done. */
