@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createMillrace, defineQueue } from 'millrace'
 import { memory } from 'millrace/memory'
 import { virtualClock } from 'millrace/testing'
+import { z } from 'zod'
+import { pause, systemClock } from '../../../src/model/clock.ts'
 import type { Envelope } from '../../../src/model/envelope.ts'
 import { silentLogger } from '../../../src/model/logger.ts'
 import type { Transport } from '../../../src/transport/transport.ts'
@@ -117,4 +120,21 @@ test('A transaction that has ended is no transaction any more.', async () => {
   tx.rollback()
   tx.commit()
   assert.equal(await transport.transaction?.(tx), undefined)
+})
+
+test('A chain of messages that never ends lets timers and signals have their turn.', async () => {
+  const steps = defineQueue({ name: 'steps', owner: 'team-test', payload: z.number() })
+  const app = await createMillrace({ transport: memory(), queues: [steps], logger: silentLogger })
+  let ran = 0
+  app.work(steps, async (message, ctx) => {
+    ran++
+    // Without its turn the timer below never fires, and the test would not end.
+    if (ran > 50_000) throw new Error('no timer fired')
+    await ctx.send(steps, message.payload + 1)
+  })
+  await app.start()
+  await app.send(steps, 1)
+  await pause(systemClock(), 1)
+  await app.close({ timeoutMs: 0 })
+  assert.ok(ran > 0 && ran < 50_000, `${ran} runs before a timer fired`)
 })
