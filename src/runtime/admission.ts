@@ -7,16 +7,19 @@ import type { AnyQueue } from './queue.ts'
 /**
  * Keeps a queue within its capacity where the backend does not count exactly (traits.capacity 'sampled'): the last
  * sampled total plus what this process sent since. Overshoot is bounded by what other processes send between two of
- * our samples (1 s when more than half full, else 5 s).
+ * our samples (1 s when more than half full, else 5 s), and by what waits in transactions that are open during one.
  */
 export interface Admission {
-  /** @throws MILLRACE_QUEUE_FULL before anything is sent. */
-  admit(messages: number): MaybePromise<void>
+  /**
+   * `onTheWay` are the messages that were admitted and are not answered yet.
+   * @throws MILLRACE_QUEUE_FULL before anything is sent.
+   */
+  admit(messages: number, onTheWay: number): MaybePromise<void>
   /**
    * Decides by the last sample, however old, and asks for another one: for a send that must have happened when the call
    * returns.
    */
-  admitNow(messages: number): void
+  admitNow(messages: number, onTheWay: number): void
 }
 
 const SAMPLE_FULL_MS = 200
@@ -43,15 +46,20 @@ export function admission(options: AdmissionOptions): Admission {
 function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admission {
   const { queue, transport, now, drain } = options
   let total = 0
+  /** Admitted since the last sample began. */
   let ownSince = 0
+  /** On the way when it began: it may have been too early to see them, so they count once more until the next one. */
+  let unseen = 0
   let sampledAt = Number.NEGATIVE_INFINITY
   let sampling: Promise<void> | undefined
 
-  const sample = (): Promise<void> => {
+  const sample = (onTheWay: number): Promise<void> => {
+    const ownBefore = ownSince
     sampling ??= readTotal(transport, queue.name)
       .then((read) => {
         total = read
-        ownSince = 0
+        unseen = onTheWay
+        ownSince -= ownBefore
         sampledAt = now()
       })
       .finally(() => {
@@ -61,26 +69,26 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
   }
 
   const isStale = (): boolean => {
-    const held = total + ownSince
+    const held = total + unseen + ownSince
     if (held >= maxDepth) return now() - sampledAt >= SAMPLE_FULL_MS
     if (ownSince > (maxDepth - total) * ROOM_SHARE) return true
     return now() - sampledAt >= (held > maxDepth / 2 ? SAMPLE_NEAR_MS : SAMPLE_FAR_MS)
   }
 
   const decide = (messages: number): void => {
-    if (total + ownSince + messages > maxDepth) {
+    if (total + unseen + ownSince + messages > maxDepth) {
       throw new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
     }
     ownSince += messages
   }
 
   return {
-    admit: (messages) => {
+    admit: (messages, onTheWay) => {
       if (!isStale()) return decide(messages)
-      return sample().then(() => decide(messages))
+      return sample(onTheWay).then(() => decide(messages))
     },
-    admitNow: (messages) => {
-      if (isStale()) sample().catch(() => undefined)
+    admitNow: (messages, onTheWay) => {
+      if (isStale()) sample(onTheWay).catch(() => undefined)
       decide(messages)
     },
   }

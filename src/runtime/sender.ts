@@ -52,9 +52,16 @@ export function sender(options: SenderOptions): Sender {
       ),
   })
 
+  let inBatches = 0
+
   /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
-  const admit = (messages: number, tx: unknown): MaybePromise<void> =>
-    isSqliteHandle(tx) ? options.admission.admitNow(messages) : options.admission.admit(messages)
+  const admit = (messages: number, tx: unknown): MaybePromise<void> => {
+    const { admission } = options
+    const onTheWay = plain.size + inBatches
+    return isSqliteHandle(tx)
+      ? admission.admitNow(messages, onTheWay)
+      : admission.admit(messages, onTheWay)
+  }
 
   const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
     throwIfEnded(closed, send?.signal)
@@ -82,11 +89,23 @@ export function sender(options: SenderOptions): Sender {
       chain(admit(envelopes.length, send?.tx), () => {
         const sent =
           send?.tx === undefined
-            ? sendAtOnce(envelopes, send?.signal)
+            ? counted(envelopes, send?.signal)
             : options.transactions.many(queue.name, send.tx, envelopes)
         return chain(sent, (outcomes) => batchResults(outcomes, envelopes, options))
       }),
     )
+  }
+
+  const counted = async (
+    envelopes: readonly Envelope[],
+    own?: AbortSignal,
+  ): Promise<readonly Sent[]> => {
+    inBatches += envelopes.length
+    try {
+      return await sendAtOnce(envelopes, own)
+    } finally {
+      inBatches -= envelopes.length
+    }
   }
 
   const sendAtOnce = (
