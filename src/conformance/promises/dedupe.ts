@@ -88,6 +88,13 @@ export const dedupe: Family = {
           const [sent] = await far.send(name, [message(again)], { signal: never })
           assert.deepEqual(sent, { ok: true, id: first.id, duplicate: true })
         }
+        // One of its keys is taken, so it is not stored; its other key must not be remembered for it.
+        const half = [...present(keyed('c').remember), ...present(deduped('b').remember)]
+        const [known] = await far.send(name, [message({ remember: half })], { signal: never })
+        assert.deepEqual(known, { ok: true, id: first.id, duplicate: true })
+        const fresh = message(keyed('c'))
+        const [stored] = await near.send(name, [fresh], { signal: never })
+        assert.deepEqual(stored, { ok: true, id: fresh.id, duplicate: false })
       },
     },
     {

@@ -184,9 +184,10 @@ export const transaction: Family = {
         const sent = message()
         await send(near, name, sent)
         const delivery = await one(await subscribeShortly(near, name))
-        await leaseRunsOut()
+        // Begun in time: what counts is the moment of the ack, by the store's clock.
         const user = await begin()
         const inside = await within(near, user.tx)
+        await leaseRunsOut()
         const acks = Promise.resolve(inside.ack(name, [delivery]))
         const [outcome] = await settles('the late ack', acks)
         assertLost(outcome)
