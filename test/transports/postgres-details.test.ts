@@ -232,6 +232,27 @@ for (const { name, url } of servers) {
     await bench.dispose()
   })
 
+  test(`${name}: an ack in a transaction goes by the moment of the ack, not by that of the BEGIN`, async () => {
+    const bench = await open(url)
+    const pool = nodePool(url, 1)
+    const claims = `${quoteIdentifier(bench.schema)}.claim`
+    await bench.transport.send('q', [envelope('m')], { signal })
+    const [delivery] = await take(bench.transport, 'q', 1)
+    assert.ok(delivery)
+    const tx = await pool.connect()
+    await tx.query('BEGIN')
+    const mine = await bench.transport.transaction?.(tx)
+    assert.ok(mine)
+    // The lease ends now, after the BEGIN; nobody sweeps, so that nothing but the time can refuse the ack.
+    const direct = nodePool(url, 1)
+    await direct.query(`UPDATE ${claims} SET expires_at = clock_timestamp()`)
+    assert.equal((await mine.ack('q', [delivery]))[0]?.ok, false)
+    await tx.query('ROLLBACK')
+    tx.release()
+    await Promise.all([pool.end(), direct.end()])
+    await bench.dispose()
+  })
+
   test(`${name}: counters at their limits do not stop the queue`, async () => {
     const bench = await open(url)
     const { transport, schema } = bench

@@ -440,6 +440,32 @@ test('a body of unknown length is cut at the limit, and its sender can read why'
   assert.equal(`${status} ${answer.error.code}`, '413 BODY_TOO_LARGE')
 })
 
+test('what the intake takes and the transport does not is 413 too', async (t) => {
+  const store = memory()
+  const app = await createMillrace({
+    transport: {
+      ...store,
+      connect: async (context) => {
+        const inner = await store.connect(context)
+        const { traits } = inner
+        return { ...inner, traits: { ...traits, limits: { ...traits.limits, bodyBytes: 100 } } }
+      },
+    },
+    queues: [events],
+    logger: silentLogger,
+  })
+  t.after(() => app.close())
+  const door = await started(t, app, {})
+  const long = { n: 1, note: 'x'.repeat(100) }
+  for (const [path, body] of [
+    ['messages', long],
+    ['messages/batch', { messages: [{ payload: long }] }],
+  ] as const) {
+    const answer = await post(`${door.url}/queues/events/${path}`, body)
+    assert.equal(`${answer.status} ${answer.body.error.code}`, '413 MILLRACE_PAYLOAD_TOO_LARGE')
+  }
+})
+
 test('closing finishes what it has, takes no more, and is idempotent', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()

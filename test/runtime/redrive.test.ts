@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { PermanentError } from 'millrace'
+import { closeNow, stage } from './stage.ts'
+
+test('a redrive waits while the queue is full, and goes on when there is room', async () => {
+  const { app, clock, queue } = await stage({ queue: { capacity: { maxDepth: 3 } } })
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  for (const orderId of ['a', 'b', 'c']) await app.send(queue, { orderId })
+  await clock.advance(100)
+  assert.equal((await app.admin.stats(queue)).dead, 3)
+  await app.admin.pause(queue)
+  await clock.advance(10_000)
+  await app.send(queue, { orderId: 'd' })
+  const { id: blocker } = await app.send(queue, { orderId: 'e' })
+
+  const steps: number[] = []
+  const moved = app.admin.deadLetters.redrive(queue, {
+    filter: {},
+    onProgress: (progress) => void steps.push(progress.moved),
+  })
+  await clock.advance(60_000)
+  assert.deepEqual(steps, [1])
+  assert.deepEqual(await depths(), { depth: 3, dead: 2 })
+  await app.admin.messages.cancel(queue, blocker)
+  await clock.advance(1_000)
+  assert.deepEqual(await depths(), { depth: 3, dead: 1 })
+  await app.admin.resume(queue)
+  await clock.advance(10_000)
+  // The handler still fails, so that each of them dies a second time and makes room.
+  assert.deepEqual(await moved, { matched: 3, moved: 3, notFound: [] })
+  await closeNow(app, clock)
+
+  async function depths(): Promise<{ depth: number | undefined; dead: number | undefined }> {
+    const { depth, dead } = await app.admin.stats(queue)
+    return { depth, dead }
+  }
+})
