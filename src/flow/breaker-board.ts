@@ -1,8 +1,9 @@
 import type { Clock } from '../model/clock.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { Logger } from '../model/logger.ts'
-import { type BreakerSettings, type BreakerState, CLOSED } from './breaker.ts'
+import { type BreakerState, CLOSED } from './breaker.ts'
 import { type BreakerFleet, fleetCounted } from './breaker-fleet.ts'
+import { breakerNews } from './breaker-news.ts'
 import type { CountWindow } from './count-window.ts'
 import { type FleetRecordOptions, fleetRecord } from './fleet-record.ts'
 import { untoldRuns } from './untold-runs.ts'
@@ -26,18 +27,16 @@ export interface BreakerBoard {
 }
 
 export interface BreakerBoardOptions extends FleetRecordOptions {
-  readonly settings: BreakerSettings
   readonly logger: Logger
 }
 
-/** Many runs that were under way are told the same. */
-const GATE_NEWS_MS = 5_000
 const LOOK_EVERY_MS = 1_000
 
 export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
   const { settings, clock } = options
   const shared = fleetRecord(options)
   const untold = untoldRuns(settings.windowMs)
+  const tell = breakerNews(options)
   let fleet: BreakerFleet = new Map()
   let lookedAt = Number.NEGATIVE_INFINITY
   let isWaiting = false
@@ -46,7 +45,7 @@ export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
   const learn = (next: BreakerFleet): void => {
     const before = fleet
     fleet = next
-    tellChanges(options, before, next)
+    tell(before, next)
   }
 
   const worthTelling = (): ReadonlyMap<string, CountWindow> =>
@@ -84,7 +83,7 @@ export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
   }
 
   const look = (): Promise<void> | undefined => {
-    if (clock.now() - lookedAt < LOOK_EVERY_MS) return undefined
+    if (isLately(lookedAt, clock.now())) return undefined
     startSync()
     return syncing
   }
@@ -117,6 +116,11 @@ export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
   }
 }
 
+/** Not when it lies ahead: then the clock was set back. */
+function isLately(lookedAt: number, now: number): boolean {
+  return now >= lookedAt && now - lookedAt < LOOK_EVERY_MS
+}
+
 function changedOne(
   before: BreakerFleet,
   downstream: string,
@@ -140,46 +144,4 @@ function withinTime(clock: Clock, syncing: Promise<void>): Promise<void> {
 function warn({ queue, logger }: BreakerBoardOptions, error: unknown): void {
   const what = `its breakers are not shared with other workers now (${messageOfError(error)})`
   logger.warn(`queue "${queue}": ${what}; trying again`, { queue })
-}
-
-function tellChanges(
-  options: BreakerBoardOptions,
-  before: BreakerFleet,
-  after: BreakerFleet,
-): void {
-  for (const downstream of new Set([...before.keys(), ...after.keys()])) {
-    const [was, is] = [before, after].map((fleet) => fleet.get(downstream) ?? CLOSED)
-    if (was !== undefined && is !== undefined) tell(options, downstream, was, is)
-  }
-}
-
-function tell(
-  { queue, logger }: BreakerBoardOptions,
-  downstream: string,
-  before: BreakerState,
-  after: BreakerState,
-): void {
-  const where = `queue "${queue}": breaker of ${JSON.stringify(downstream)}`
-  const fields = { queue, downstream }
-  if (before.held !== after.held) {
-    const how = after.held === 'none' ? 'decides by itself again' : `is held ${after.held} by hand`
-    logger.warn(`${where} ${how}`, fields)
-  }
-  const { gate } = after
-  if (gate !== undefined && gate.until > (before.gate?.until ?? 0) + GATE_NEWS_MS) {
-    const until = new Date(gate.until).toISOString()
-    logger.warn(
-      `queue "${queue}": ${JSON.stringify(downstream)} asks for a pause; its messages wait, uncounted, until ${until}, then few go at first`,
-      fields,
-    )
-  }
-  if (before.phase === after.phase) return
-  if (after.phase === 'open') {
-    const until = new Date(after.until).toISOString()
-    logger.warn(
-      `${where} is open: ${after.failed} of ${after.runs} runs failed; its messages wait, uncounted, and one is tried at ${until}`,
-      fields,
-    )
-  } else if (after.phase === 'closed') logger.warn(`${where} is closed: its messages run`, fields)
-  else logger.debug(`${where} is half-open: one message is tried`, fields)
 }

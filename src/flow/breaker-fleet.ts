@@ -13,7 +13,7 @@ import type { GateState } from './gate.ts'
 export type BreakerFleet = ReadonlyMap<string, BreakerState>
 
 /** Those held by hand, open ones, those that asked for a pause, and the worst of the others; together some 100 kB. */
-const KEPT_MAX = 400
+export const KEPT_MAX = 400
 
 /** After runs of one process, by downstream. */
 export function fleetCounted(
@@ -90,7 +90,8 @@ function stateFrom(value: unknown): BreakerState | undefined {
 function gateFrom(value: unknown): GateState | undefined {
   const [until, perSecond] = [read(value, 'until'), read(value, 'perSecond')]
   if (typeof until !== 'number' || typeof perSecond !== 'number') return undefined
-  return { until, perSecond }
+  const forMs = read(value, 'forMs')
+  return { until, perSecond, ...(typeof forMs === 'number' && { forMs }) }
 }
 
 function windowFrom(value: unknown): CountWindow | undefined {

@@ -104,8 +104,8 @@ export function breakerProbes(options: BreakerProbesOptions): BreakerProbes {
     take: (downstream) => {
       const now = held.get(downstream)
       if (now?.as === 'asking' || now?.as === 'sent') return undefined
-      if (now?.as === 'refused' && clock.now() < now.until) return undefined
-      if (now?.as !== 'ready' || clock.now() >= now.until) {
+      if (now?.as === 'refused' && isAhead(now.until, clock.now(), ASK_AGAIN_MS)) return undefined
+      if (now?.as !== 'ready' || !isAhead(now.until, clock.now(), UNUSED_MS)) {
         void ask(downstream)
         return undefined
       }
@@ -131,6 +131,11 @@ export function breakerProbes(options: BreakerProbesOptions): BreakerProbes {
       for (const one of held.values()) if (one.as === 'sent') one.stopRenewing()
     },
   }
+}
+
+/** Not yet over; one that is further ahead than it can be was written before the clock was set back. */
+function isAhead(until: number, now: number, mostMs: number): boolean {
+  return now < until && until - now <= mostMs
 }
 
 /** Those that ask or are sent end by themselves; a right that nobody uses ends with its lease. */

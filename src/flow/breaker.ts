@@ -1,5 +1,5 @@
 import { type CountWindow, countsOf, mergedWindows } from './count-window.ts'
-import { type GateSettings, type GateState, gateEndsAt } from './gate.ts'
+import { type GateSettings, type GateState, gateBelieved, gateEndsAt } from './gate.ts'
 
 /** When a downstream is left alone, and for how long. */
 export interface BreakerSettings {
@@ -112,6 +112,25 @@ export function breakerHeld(state: BreakerState, held: BreakerState['held']): Br
   return held === 'none' ? { ...CLOSED, fence: state.fence } : { ...state, held }
 }
 
+/** When a process first saw the ends of a state, epoch ms by its own clock. */
+export interface EndsSeen {
+  readonly until: number
+  readonly gate: number
+}
+
+/**
+ * As a process believes it whose clock may differ from that of who wrote it: it ends no later than if it had begun when it was first seen.
+ * With a clock that is a day ahead one machine would otherwise keep all others out for a day.
+ */
+export function breakerBelieved(
+  state: BreakerState,
+  seen: EndsSeen,
+  settings: BreakerSettings,
+): BreakerState {
+  const until = Math.min(state.until, seen.until + openForMs(state.opens - 1, settings))
+  return { ...state, until, gate: state.gate && gateBelieved(state.gate, seen.gate) }
+}
+
 /** Nothing in it is worth keeping. */
 export function isForgettable(
   { held, phase, gate, window }: BreakerState,
@@ -127,9 +146,13 @@ function opened(
   state: BreakerState,
   { failed, runs }: Pick<BreakerState, 'failed' | 'runs'>,
   now: number,
-  { openMs, openMaxMs }: BreakerSettings,
+  settings: BreakerSettings,
 ): BreakerState {
-  const forMs = Math.min(openMaxMs, openMs * 2 ** Math.min(30, state.opens))
-  const until = now + forMs
+  const until = now + openForMs(state.opens, settings)
   return { ...state, phase: 'open', window: [], opens: state.opens + 1, until, failed, runs }
+}
+
+/** `before`: times that it opened before. */
+function openForMs(before: number, { openMs, openMaxMs }: BreakerSettings): number {
+  return Math.min(openMaxMs, openMs * 2 ** Math.min(30, Math.max(0, before)))
 }

@@ -10,11 +10,13 @@ export interface CountStep {
 const STEPS = 10
 /** Clocks of two machines differ; more steps than these are no window of ours. */
 const STEPS_KEPT = 3 * STEPS
+/** By how much they may differ, or a window where that is longer: what is further ahead was counted before a clock was set back. */
+const SKEW_MS = 60_000
 /** Things counted in one step; what comes beyond is counted as `other`. */
 const NAMES_MAX = 20
 const OTHER = 'other'
 
-/** Adds what happened at `at`. What is older than the window is left out. */
+/** Adds what happened at `at`. What is older than the window, or too far ahead of it, is left out. */
 export function counted(
   window: CountWindow,
   happened: Readonly<Record<string, number>>,
@@ -22,7 +24,7 @@ export function counted(
   windowMs: number,
 ): CountWindow {
   const step = stepOf(at, windowMs)
-  const kept = window.filter((one) => one.step > step - STEPS)
+  const kept = window.filter(isWithin(step, windowMs))
   const found = kept.find((one) => one.step === step)
   const counts = { ...found?.counts }
   for (const [name, times] of Object.entries(happened)) {
@@ -41,10 +43,10 @@ export function mergedWindows(
   now: number,
   windowMs: number,
 ): CountWindow {
-  const first = stepOf(now, windowMs) - STEPS + 1
   const steps = new Map<number, Record<string, number>>()
-  for (const { step, counts } of [...one, ...other]) {
-    if (step < first) continue
+  for (const { step, counts } of [...one, ...other].filter(
+    isWithin(stepOf(now, windowMs), windowMs),
+  )) {
     const sums = steps.get(step) ?? {}
     for (const [name, times] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + times
     steps.set(step, sums)
@@ -59,12 +61,16 @@ export function countsOf(
   windowMs: number,
 ): Readonly<Record<string, number>> {
   const sums: Record<string, number> = {}
-  const first = stepOf(now, windowMs) - STEPS + 1
-  for (const { step, counts } of window) {
-    if (step < first) continue
+  for (const { counts } of window.filter(isWithin(stepOf(now, windowMs), windowMs))) {
     for (const [name, times] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + times
   }
   return sums
+}
+
+/** Whether it belongs to the window whose last step is `last`. */
+function isWithin(last: number, windowMs: number): (one: CountStep) => boolean {
+  const ahead = Math.max(STEPS, Math.ceil((SKEW_MS * STEPS) / windowMs))
+  return ({ step }) => step > last - STEPS && step <= last + ahead
 }
 
 function stepOf(at: number, windowMs: number): number {

@@ -1,9 +1,11 @@
 import type { Clock } from '../model/clock.ts'
+import type { BreakerSettings } from './breaker.ts'
 import { type BreakerFleet, fleetFromJson, fleetToJson } from './breaker-fleet.ts'
 import { changedState, readState } from './changed-state.ts'
+import { endsSeen } from './ends-seen.ts'
 import type { Share } from './process-share.ts'
 
-/** The breakers of a queue as all know them: one state in the store. Each act rejects with what the store threw. */
+/** The breakers of a queue as all know them, and as this process's clock lets it believe them: one state in the store. Each act rejects with what the store threw. */
 export interface FleetRecord {
   read(): Promise<BreakerFleet>
   /** What it is now; undefined when others wrote at every try. */
@@ -17,10 +19,15 @@ export interface FleetRecordOptions {
   readonly clock: Clock
   readonly random: () => number
   readonly share: Share
+  readonly settings: BreakerSettings
 }
 
-export function fleetRecord({ queue, clock, random, share }: FleetRecordOptions): FleetRecord {
+export function fleetRecord(options: FleetRecordOptions): FleetRecord {
+  const { queue, clock, random, share, settings } = options
   const { states } = share
+  const asSeen = endsSeen(settings)
+  const believed = (fleet: BreakerFleet | undefined): BreakerFleet =>
+    asSeen(fleet ?? new Map(), clock.now())
   const name = `flow:breakers:${queue}`
   /** One act at a time: an answer that was asked for earlier must not replace a later one. */
   const inTurn = turns()
@@ -28,20 +35,21 @@ export function fleetRecord({ queue, clock, random, share }: FleetRecordOptions)
     read: () =>
       inTurn(async () => {
         const found = await states.read(name)
-        return (found && readState(found.value, fleetFromJson)) ?? new Map()
+        return believed(found && readState(found.value, fleetFromJson))
       }),
     change: (change) =>
-      inTurn(() =>
-        changedState<BreakerFleet>({
+      inTurn(async () => {
+        const changed = await changedState<BreakerFleet>({
           states,
           clock,
           random,
           name,
           read: fleetFromJson,
           write: fleetToJson,
-          change: (before) => change(before ?? new Map()),
-        }),
-      ),
+          change: (before) => change(believed(before)),
+        })
+        return changed && believed(changed)
+      }),
   }
 }
 

@@ -4,6 +4,8 @@ export interface GateState {
   readonly until: number
   /** Half of what was let through per second when it said so; 0 when nothing was counted then. */
   readonly perSecond: number
+  /** How long it was to be closed when it said so, in ms. Absent: an older version wrote it. */
+  readonly forMs?: number
 }
 
 export interface GateSettings {
@@ -28,12 +30,18 @@ export function gateThrottled(
   now: number,
   settings: GateSettings,
 ): GateState {
-  const until = now + Math.min(LONGEST_MS, Math.max(0, forMs))
-  if (before === undefined) return { until, perSecond: 0 }
+  const bounded = Math.min(LONGEST_MS, Math.max(0, forMs))
+  const end = { until: now + bounded, forMs: bounded }
+  if (before === undefined) return { ...end, perSecond: 0 }
   // What was under way when it closed tells nothing of the rate.
-  if (now < before.until) return { ...before, until: Math.max(before.until, until) }
+  if (now < before.until) return before.until >= end.until ? before : { ...before, ...end }
   const rate = gateRate(before, now, settings)
-  return { until, perSecond: Number.isFinite(rate) ? rate / 2 : 0 }
+  return { ...end, perSecond: Number.isFinite(rate) ? rate / 2 : 0 }
+}
+
+/** As `breakerBelieved`: no longer from `seenAt` on than it was to last. */
+export function gateBelieved(gate: GateState, seenAt: number): GateState {
+  return { ...gate, until: Math.min(gate.until, seenAt + (gate.forMs ?? LONGEST_MS)) }
 }
 
 /** Messages per second that may go there now: 0 while it is closed, Infinity when it is over. Never falls while nothing says "later". */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { virtualClock } from 'millrace/testing'
 import { breakerHeld, CLOSED } from '../../src/flow/breaker.ts'
 import { type BreakerFleet, fleetCounted } from '../../src/flow/breaker-fleet.ts'
+import { breakers } from '../../src/flow/breakers.ts'
 import { gateThrottled } from '../../src/flow/gate.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
@@ -22,4 +24,33 @@ test('However many downstreams ask for a pause, what a person holds is not forgo
   assert.equal(kept.size, 400)
   assert.equal(kept.get('held')?.held, 'open')
   assert.equal(kept.get('open')?.phase, 'open')
+})
+
+test('That more downstreams ask for a pause than are remembered is said, once in ten minutes.', async () => {
+  const clock = virtualClock()
+  const lines: string[] = []
+  const say = (line: string): void => void (line.includes('remembered') && lines.push(line))
+  const logger = { debug: say, info: say, warn: say, error: say }
+  const made = breakers({
+    queue: 'q',
+    settings,
+    clock,
+    random: Math.random,
+    logger,
+    store: undefined,
+  })
+  const pauseAll = async (many: number): Promise<void> => {
+    for (let i = 0; i < many; i++) made.throttled({ downstream: `t${i}`, probe: undefined }, 1_000)
+    await clock.advance(2_000)
+  }
+  await pauseAll(399)
+  assert.deepEqual(lines, [])
+  await pauseAll(450)
+  await pauseAll(450)
+  assert.equal(lines.length, 1)
+  assert.match(lines[0] ?? '', /^queue "q": 400 downstreams fail or ask for a pause, and no more/)
+  await clock.advance(600_000)
+  await pauseAll(450)
+  assert.equal(lines.length, 2)
+  made.close()
 })
