@@ -59,7 +59,7 @@ export function refusals(found: readonly string[]): Refusals {
         throw new OptionsError('createMillrace', sentences)
       }
       const fields = { problems: sentences }
-      throw new MillraceError(code, `createMillrace: ${sentences.join('; ')}`, { fields })
+      throw new MillraceError(code, sentences.join('; '), { fields })
     },
   }
 }
@@ -87,7 +87,8 @@ function sentencesOf(where: string, error: unknown): readonly string[] {
   const problems: unknown = read(error, 'problems')
   if (Array.isArray(problems)) return problems.map((one) => `${where}: ${one}`)
   const said = messageOfError(error)
-  const head = `${where.split(' ').at(-1)}: `
-  const text = `${where}: ${said.startsWith(head) ? said.slice(head.length) : said}`
+  const [, head = '', rest = ''] = /^(\w+): (.*)$/s.exec(said) ?? []
+  const isItsName = head !== '' && head.startsWith(where.split(' ').at(-1) ?? '')
+  const text = `${where}: ${isItsName ? rest : said}`
   return [isRefusal(error) ? text : `${text}; what else it asks for is not known yet`]
 }

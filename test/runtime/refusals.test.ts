@@ -149,7 +149,7 @@ test('Schemas that are all outdated are one error with their code.', async (t) =
   await assert.rejects(app, {
     code: 'MILLRACE_SCHEMA_OUTDATED',
     message:
-      /^createMillrace: transport sqlite: file ".*a\.db" .*; inbox sqlite: .*file ".*b\.db" .*; outbox sqlite: .*file ".*c\.db" /,
+      /^transport sqlite: file ".*a\.db" .*; inbox sqlite: .*file ".*b\.db" .*; outbox sqlite: .*file ".*c\.db" /,
   })
   assert.deepEqual(await readdir(folder), [])
 })
