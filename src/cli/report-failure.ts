@@ -19,8 +19,8 @@ const WRONG: ReadonlySet<string> = new Set<ErrorCode>([
 
 const LINE_MAX = 2_000
 
-/** One line on stderr, secrets taken out; a stack only when asked for. */
-export function reportFailure(error: unknown, out: Output): ExitCode {
+/** One line on stderr, secrets taken out; a stack only when asked for. `remark` says what was done all the same. */
+export function reportFailure(error: unknown, out: Output, remark?: string): ExitCode {
   const code = codeOf(error)
   const known =
     error instanceof UsageError || code?.startsWith('MILLRACE_') === true || isNamed(error)
@@ -29,7 +29,7 @@ export function reportFailure(error: unknown, out: Output): ExitCode {
   if (out.json) {
     out.note(
       JSON.stringify({
-        error: { code: code ?? (known ? 'USAGE' : 'UNEXPECTED'), message, exitCode },
+        error: { code: code ?? (known ? 'USAGE' : 'UNEXPECTED'), message, exitCode, remark },
       }),
     )
   } else if (known) {
@@ -40,6 +40,7 @@ export function reportFailure(error: unknown, out: Output): ExitCode {
       `millrace: unexpected failure: ${message}${code === undefined ? '' : ` [${code}]`}${hint}`,
     )
   }
+  if (remark !== undefined && !out.json) out.note(`millrace: ${remark}`)
   if (out.verbose) out.note(stackOf(error))
   return exitCode
 }

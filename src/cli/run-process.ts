@@ -1,9 +1,15 @@
+import type { ExitCode } from './exit-code.ts'
+import type { CliIo } from './io.ts'
 import { main } from './main.ts'
+import { output } from './output.ts'
+import { reportFailure } from './report-failure.ts'
+import { UsageError } from './usage-error.ts'
 
 /** The command line of this process; what `bin/millrace.js` calls. Ends the process. */
 export async function runProcess(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe)
-  const code = await main(process.argv.slice(2), {
+  const argv = process.argv.slice(2)
+  const io: CliIo = {
     stdout: process.stdout,
     stderr: process.stderr,
     stdin: process.stdin,
@@ -11,10 +17,25 @@ export async function runProcess(): Promise<void> {
     cwd: process.cwd(),
     // Signals are heard by the commands that can come to an end in good order; the others just end.
     signal: new AbortController().signal,
+  }
+  process.once('beforeExit', () => {
+    process.exitCode = endedEarly(argv, io)
   })
+  const code = await main(argv, io)
   await Promise.all([flushed(process.stdout), flushed(process.stderr)])
   // A pool that the config file made, or a handler that hangs, must not keep a finished command alive.
   process.exit(code)
+}
+
+/** Node ends a process in which nothing can happen any more, with 0 and without a word. */
+function endedEarly(argv: readonly string[], io: CliIo): ExitCode {
+  const out = output(io, { json: argv.includes('--json'), verbose: argv.includes('--verbose') })
+  return reportFailure(
+    new UsageError(
+      'the command waits for something that will never come; does the config file await what never settles?',
+    ),
+    out,
+  )
 }
 
 /** `millrace dlq ls q | head -1` closes the pipe early, which is no failure. */

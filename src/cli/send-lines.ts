@@ -54,10 +54,8 @@ export async function sendLines(
     }
     await flush(step)
   } catch (error) {
-    const exitCode = reportFailure(error, call.out)
     const unsure = hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN')
-    call.out.note(`millrace: ${storedText(tally.lastLine, unsure)}`)
-    return exitCode
+    return reportFailure(error, call.out, storedText(tally.lastLine, unsure))
   }
   if (tally.lastLine === 0)
     throw new UsageError('no message on standard input: send --batch reads one from each line')

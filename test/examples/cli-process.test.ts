@@ -168,6 +168,22 @@ test("start: an intake with a logger of its own writes there, not to the app's",
   assert.doesNotMatch(started.output(), /"event":"error"/)
 })
 
+test('a config file that never settles is wrong use on one line, not a success', async (t) => {
+  const cwd = await folderWith(t, { millrace: root })
+  await writeFile(
+    join(cwd, 'millrace.config.mjs'),
+    'await new Promise(() => {})\nexport default {}\n',
+  )
+  for (const [json, said] of [
+    [[], /^millrace: the command waits for something that will never come[^\n]*\n$/],
+    [['--json'], /^\{"error":\{"code":"USAGE","message":"the command waits [^\n]*\n$/],
+  ] as const) {
+    const stats = millrace(t, cwd, 'stats', ...json)
+    assert.equal(await stats.ended, 2)
+    assert.match(stats.output(), said)
+  }
+})
+
 test('a reader that closes the pipe early is no failure', async (t) => {
   const cwd = await folderWith(t, {})
   const piped = child(t, 'sh', ['-c', `"${process.execPath}" "${BIN}" explain-error | head -1`], {

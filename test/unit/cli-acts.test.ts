@@ -129,8 +129,9 @@ test('send --batch: steps of 500, each all or nothing, with what was stored on r
     '--json',
   )
   assert.equal(broken.code, 2)
-  assert.match(broken.stderr, /line 701 is not JSON/)
-  assert.match(broken.stderr, /lines 1 to 500 are stored, those after are not/)
+  const { error } = JSON.parse(broken.stderr) as { error: { message: string; remark: string } }
+  assert.match(error.message, /^line 701 is not JSON/)
+  assert.equal(error.remark, 'lines 1 to 500 are stored, those after are not')
   assert.equal(broken.stdout.trim().split('\n').length, 500)
   assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":1700/)
   assert.match(

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { rm } from 'node:fs/promises'
 import { test } from 'node:test'
 import { commands } from '../../src/cli/commands/index.ts'
 import { formatDuration, parseDuration } from '../../src/cli/duration.ts'
@@ -107,6 +108,17 @@ test('a slip of the finger is answered by the nearest word, on one line, with ex
     assert.equal(stdout, '')
     assert.match(stderr, /^millrace: [^\n]+\n$/, args.join(' '))
   }
+})
+
+test('init in a folder that cannot be written is one line of what is wrong, not an unexpected failure', async (t) => {
+  const { run, folder } = await project(t)
+  await rm(folder, { recursive: true })
+  const { code, stderr } = await run('init')
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /^millrace: greetings\.ts cannot be written: ENOENT[^\n]* \[MILLRACE_DENIED\]\n$/,
+  )
 })
 
 test('with --json a failure is JSON too', async (t) => {

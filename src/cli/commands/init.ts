@@ -1,6 +1,8 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { relative, resolve } from 'node:path'
+import { messageOfError } from '../../model/describe-error.ts'
+import { MillraceError } from '../../model/errors.ts'
 import type { Command } from '../command.ts'
 import { DONE, type ExitCode } from '../exit-code.ts'
 import { configTemplate, ignoredPaths, workerTemplate } from '../init-templates.ts'
@@ -50,12 +52,20 @@ async function writeNew(cwd: string, name: string, text: string): Promise<readon
     await writeFile(resolve(cwd, name), text, { flag: 'wx' })
     return [name]
   } catch (cause) {
-    if (!isExisting(cause)) throw cause
+    if (!isExisting(cause)) throw unwritable(name, cause)
     throw new UsageError(
       `${name} is there already; move it, or write a millrace.config.ts by hand`,
       { cause },
     )
   }
+}
+
+function unwritable(name: string, cause: unknown): MillraceError {
+  return new MillraceError(
+    'MILLRACE_DENIED',
+    `${name} cannot be written: ${messageOfError(cause)}`,
+    { cause },
+  )
 }
 
 function isExisting(cause: unknown): boolean {
@@ -73,7 +83,9 @@ async function addLines(
   const missing = lines.filter((line) => !known.has(line))
   if (missing.length === 0) return []
   const gap = before === '' || before.endsWith('\n') ? '' : '\n'
-  await appendFile(path, `${gap}${missing.join('\n')}\n`)
+  await appendFile(path, `${gap}${missing.join('\n')}\n`).catch((cause: unknown) => {
+    throw unwritable(name, cause)
+  })
   return [name]
 }
 
