@@ -55,7 +55,7 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
 
   const sample = (onTheWay: number): Promise<void> => {
     const ownBefore = ownSince
-    sampling ??= readTotal(transport, queue.name)
+    sampling ??= totalOf(transport, queue.name)
       .then((read) => {
         total = read
         unseen = onTheWay
@@ -94,7 +94,11 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
   }
 }
 
-async function readTotal(transport: Transport, queue: string): Promise<number> {
+/**
+ * Ready, scheduled and in flight.
+ * @throws MILLRACE_UNAVAILABLE when the backend does not say
+ */
+export async function totalOf(transport: Transport, queue: string): Promise<number> {
   try {
     const gauge = await transport.browse?.gauge(queue)
     return (gauge?.depth ?? 0) + (gauge?.scheduled ?? 0) + (gauge?.inFlight ?? 0)

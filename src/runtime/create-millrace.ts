@@ -9,9 +9,10 @@ import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
-import { admission } from './admission.ts'
+import { admission, totalOf } from './admission.ts'
 import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
+import { retryAfterMaxMs } from './capacity-choice.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
 import { type DrainRate, drainRate } from './drain-rate.ts'
@@ -31,6 +32,7 @@ import { openParts, type Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
 import { type Sender, sender } from './sender.ts'
 import { transactionSends } from './transaction-sends.ts'
+import { waitingSender } from './waiting-sender.ts'
 import { type ResolvedWork, resolveWork, WORK_KEYS } from './work-options.ts'
 import { type Worker, worker } from './worker.ts'
 
@@ -149,7 +151,11 @@ function makeLanes<Tx>(
   const lanes = new Map<string, Lane>()
   for (const queue of resolved.queues) {
     const counters = counting()
-    const drain = drainRate(() => clock.now())
+    const drain = drainRate({
+      now: () => clock.now(),
+      maxMs: retryAfterMaxMs(queue),
+      total: () => totalOf(transport, queue.name),
+    })
     const made = sender({
       queue,
       transport,
@@ -159,6 +165,7 @@ function makeLanes<Tx>(
       drain,
       onSent: (messages) => {
         counters.sent += messages
+        drain.sent(messages)
       },
       closed,
     })
@@ -166,7 +173,7 @@ function makeLanes<Tx>(
     const broken = breakersOf(queue, resolved, store)
     lanes.set(queue.name, {
       queue,
-      sender: made,
+      sender: waitingSender(made, { queue, clock, drain, closed }),
       counters,
       drain,
       meter: measures,

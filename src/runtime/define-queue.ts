@@ -3,6 +3,7 @@ import { jsonCodec } from '../codec/json.ts'
 import { isObject, read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import { resolveBreaker } from './breaker-choice.ts'
+import { resolveCapacity } from './capacity-choice.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
 import { resolveRateLimit } from './rate-limit-choice.ts'
 
@@ -106,14 +107,13 @@ function resolveOrder<Out>(
 const NESTED = {
   retry: ['attempts', 'baseMs', 'maxMs', 'jitter'],
   dedupe: ['windowMs'],
-  capacity: ['maxDepth', 'whenFull'],
 } as const
 
 /** A misspelt limit would otherwise be the default without a word. */
 function checkNestedKeys(options: object, found: Problems): void {
   for (const [name, known] of Object.entries(NESTED)) {
     const value = read(options, name)
-    if (value === undefined || (name === 'capacity' && typeof value === 'string')) continue
+    if (value === undefined) continue
     found.knownKeys(value, known, name)
   }
 }
@@ -181,24 +181,4 @@ function resolveRetry(retry: Partial<RetryOptions> | undefined, found: Problems)
     maxMs,
     jitter: 'full',
   }
-}
-
-function resolveCapacity(
-  capacity: QueueOptions<StandardSchemaV1>['capacity'],
-  found: Problems,
-): QueueDefinition['capacity'] {
-  if (capacity === 'unbounded') return 'unbounded'
-  if (typeof capacity === 'string') {
-    found.add(`capacity: expected { maxDepth } or "unbounded", got ${show(capacity)}`)
-  }
-  const whenFull: unknown = capacity?.whenFull ?? 'reject'
-  if (whenFull !== 'reject') {
-    found.add(`capacity.whenFull: expected "reject", got ${show(whenFull)}`)
-  }
-  const maxDepth = found.number('capacity.maxDepth', capacity?.maxDepth, {
-    min: 1,
-    max: 1_000_000_000,
-    default: 100_000,
-  })
-  return { maxDepth, whenFull: 'reject' }
 }

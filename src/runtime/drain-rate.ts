@@ -1,18 +1,29 @@
+import { type SeenDrain, seenDrain } from './seen-drain.ts'
+
 /** Messages per second that left the queue lately, and from it when a full queue has room again. */
 export interface DrainRate {
+  /** This process handled some. */
   note(messages: number): void
+  /** This process sent some. */
+  sent(messages: number): void
   /** When a sender that met a full queue should come back, in ms. */
   retryAfterMs(maxDepth: number): number
 }
 
+export interface DrainRateOptions {
+  readonly now: () => number
+  /** The longest that a sender is sent away for, and as long as nothing is known to leave the queue. */
+  readonly maxMs: number
+  /** Ready, scheduled and in flight; asked while the queue is full and this process handles nothing of it. */
+  readonly total: () => Promise<number>
+}
+
 const SLOTS = 10
 const RETRY_MIN_MS = 1_000
-const RETRY_MAX_MS = 60_000
-/** With no drain at all: a middle way between hammering and sleeping through the recovery. */
-const RETRY_WITHOUT_DRAIN_MS = 30_000
 
-export function drainRate(now: () => number): DrainRate {
+export function drainRate({ now, maxMs, total }: DrainRateOptions): DrainRate {
   const counts = new Array<number>(SLOTS).fill(0)
+  const others: SeenDrain = seenDrain(now, total)
   let second = Math.floor(now() / 1000)
 
   const roll = (): void => {
@@ -26,12 +37,14 @@ export function drainRate(now: () => number): DrainRate {
       roll()
       counts[second % SLOTS] = (counts[second % SLOTS] ?? 0) + messages
     },
+    sent: others.sent,
     retryAfterMs: (maxDepth) => {
       roll()
-      const perSecond = counts.reduce((sum, n) => sum + n, 0) / SLOTS
-      if (perSecond === 0) return RETRY_WITHOUT_DRAIN_MS
+      const own = counts.reduce((sum, n) => sum + n, 0) / SLOTS
+      const perSecond = own > 0 ? own : others.perSecond()
+      if (perSecond === 0) return maxMs
       const room = Math.max(1, maxDepth / 100)
-      return Math.round(Math.min(RETRY_MAX_MS, Math.max(RETRY_MIN_MS, (1000 * room) / perSecond)))
+      return Math.round(Math.min(maxMs, Math.max(RETRY_MIN_MS, (1000 * room) / perSecond)))
     },
   }
 }

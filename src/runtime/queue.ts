@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Codec } from '../codec/codec.ts'
 import type { Classify } from '../model/classify.ts'
 import type { BreakerChoice, BreakerOptions, GateOptions } from './breaker-choice.ts'
+import type { CapacityChoice, CapacityOptions } from './capacity-choice.ts'
 import type { RateLimitChoice, RateLimitOptions } from './rate-limit-choice.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
@@ -41,7 +42,7 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
     readonly windowMs: number
   }
   /** `unbounded` must be written out. Default { maxDepth: 100_000, whenFull: 'reject' }. */
-  readonly capacity?: { readonly maxDepth: number; readonly whenFull?: 'reject' } | 'unbounded'
+  readonly capacity?: CapacityOptions
   /**
    * Names the system that the handler calls for a payload (`(payload) => new URL(payload.url).host`), 1 to 255 characters. With it the
    * queue has a circuit breaker for each.
@@ -86,7 +87,7 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly handlerTimeoutMs: number
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }
-  readonly capacity: { readonly maxDepth: number; readonly whenFull: 'reject' } | 'unbounded'
+  readonly capacity: CapacityChoice
   /** A method, as idempotencyKey. */
   downstream?(payload: Out): string
   readonly breaker: BreakerChoice | undefined

@@ -1,0 +1,98 @@
+import { read } from '../model/probe.ts'
+import { type Problems, show } from '../model/problems.ts'
+
+/** How much a queue may hold, and what a send does when it holds that. Ready, scheduled and in flight count. */
+export type CapacityOptions = RejectWhenFull | WaitWhenFull | 'unbounded'
+
+interface Bounded {
+  /** Most messages, 1 to 1,000,000,000. Default 100,000. */
+  readonly maxDepth: number
+  /**
+   * The most that `QueueFullError.retryAfterMs` says, and what it says while nothing leaves the queue, in ms; 1,000 to 86,400,000.
+   * Default 60,000.
+   */
+  readonly retryAfterMaxMs?: number
+}
+
+export interface RejectWhenFull extends Bounded {
+  /** The send fails at once with QueueFullError. The default. */
+  readonly whenFull?: 'reject'
+}
+
+export interface WaitWhenFull extends Bounded {
+  /** The send waits for room, behind those that wait already; QueueFullError when there was none in `waitMs`. */
+  readonly whenFull: 'wait'
+  /** In ms, 1 to 3,600,000. */
+  readonly waitMs: number
+}
+
+/** With every default filled in. */
+export type CapacityChoice =
+  | {
+      readonly maxDepth: number
+      readonly retryAfterMaxMs: number
+      readonly whenFull: 'reject'
+    }
+  | {
+      readonly maxDepth: number
+      readonly retryAfterMaxMs: number
+      readonly whenFull: 'wait'
+      readonly waitMs: number
+    }
+  | 'unbounded'
+
+const RETRY_AFTER_MAX_MS = 60_000
+
+/** Beyond a queue's own bound a backend may have one, so an unbounded queue has this figure, too. */
+export function retryAfterMaxMs({ capacity }: { readonly capacity: CapacityChoice }): number {
+  return capacity === 'unbounded' ? RETRY_AFTER_MAX_MS : capacity.retryAfterMaxMs
+}
+
+const WHEN_FULL = ['reject', 'wait']
+
+export function resolveCapacity(
+  capacity: CapacityOptions | undefined,
+  found: Problems,
+): CapacityChoice {
+  if (capacity === 'unbounded') return 'unbounded'
+  const { maxDepth, retryAfterMaxMs } = boundsOf(capacity, found)
+  const whenFull: unknown = read(capacity, 'whenFull') ?? 'reject'
+  const waitMs: unknown = read(capacity, 'waitMs')
+  if (whenFull === 'wait') {
+    const limits = { min: 1, max: 3_600_000 }
+    return {
+      maxDepth,
+      retryAfterMaxMs,
+      whenFull,
+      waitMs: found.number('capacity.waitMs', waitMs, limits),
+    }
+  }
+  if (whenFull !== 'reject') {
+    found.add(`capacity.whenFull: expected one of ${WHEN_FULL.join(', ')}, got ${show(whenFull)}`)
+  }
+  if (waitMs !== undefined) found.add('capacity.waitMs: only with whenFull "wait"')
+  return { maxDepth, retryAfterMaxMs, whenFull: 'reject' }
+}
+
+function boundsOf(
+  capacity: Exclude<CapacityOptions, 'unbounded'> | undefined,
+  found: Problems,
+): Bounded & { readonly retryAfterMaxMs: number } {
+  if (typeof capacity === 'string') {
+    found.add(`capacity: expected { maxDepth } or "unbounded", got ${show(capacity)}`)
+  } else if (capacity !== undefined) {
+    found.knownKeys(capacity, ['maxDepth', 'whenFull', 'waitMs', 'retryAfterMaxMs'], 'capacity')
+  }
+  return {
+    maxDepth: found.number('capacity.maxDepth', capacity?.maxDepth, {
+      min: 1,
+      max: 1_000_000_000,
+      default: 100_000,
+    }),
+    retryAfterMaxMs: found.number('capacity.retryAfterMaxMs', capacity?.retryAfterMaxMs, {
+      min: 1_000,
+      max: 86_400_000,
+      default: RETRY_AFTER_MAX_MS,
+    }),
+  }
+}

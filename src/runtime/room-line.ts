@@ -1,0 +1,139 @@
+import { type Clock, pause } from '../model/clock.ts'
+import { hasCode, MillraceError, type QueueFullError } from '../model/errors.ts'
+import type { MaybePromise } from '../model/maybe-promise.ts'
+
+/** Sends that wait for room in a full queue, in the order in which they came. */
+export interface RoomLine {
+  /** How many wait. */
+  readonly length: number
+  /**
+   * Waits behind those that are there. `attempt` throws QueueFullError while there is no room; what else it throws or answers is the
+   * result. Gives up with QueueFullError after `waitMs`.
+   */
+  enter<T>(attempt: () => MaybePromise<T>, signal?: AbortSignal): Promise<T>
+}
+
+export interface RoomLineOptions {
+  readonly queue: string
+  readonly clock: Clock
+  readonly waitMs: number
+  /** The most that wait: each holds its payload in memory. */
+  readonly lengthMax: number
+  /** What one is told that is not let into the line, or waited in vain. */
+  readonly full: () => QueueFullError
+  /** Fires when the app closes: all give up with MILLRACE_CLOSED. */
+  readonly closed: AbortSignal
+}
+
+/** Between two tries while there is no room, doubled each time: a statement takes about 1 ms, a sampled count is up to 200 ms old. */
+const PAUSE_MIN_MS = 10
+const PAUSE_MAX_MS = 200
+/** One tries first; where there was room for all that tried, twice as many try next, and go to the backend together. */
+const TOGETHER_MAX = 256
+
+interface Waiter {
+  /** True when it has left the line, false when there is no room. Never rejects. */
+  tries(): Promise<boolean>
+}
+
+export function roomLine(options: RoomLineOptions): RoomLine {
+  const { clock, lengthMax, full, closed } = options
+  const line = new Set<Waiter>()
+  let running = false
+
+  const serve = async (): Promise<void> => {
+    let together = 1
+    let pauseMs = PAUSE_MIN_MS
+    while (line.size > 0) {
+      const left = await Promise.all(firstOf(line, together).map((waiter) => waiter.tries()))
+      if (left.every(Boolean)) {
+        together = Math.min(TOGETHER_MAX, together * 2)
+        pauseMs = PAUSE_MIN_MS
+        continue
+      }
+      together = 1
+      await pause(clock, pauseMs, closed)
+      pauseMs = Math.min(PAUSE_MAX_MS, pauseMs * 2)
+    }
+    // In the turn that saw the line empty: who comes next finds nobody serving.
+    running = false
+  }
+
+  return {
+    get length() {
+      return line.size
+    },
+    enter(attempt, signal) {
+      if (line.size >= lengthMax) return Promise.reject(full())
+      const { waiter, ended } = waiting(attempt, options, signal, () => line.delete(waiter))
+      line.add(waiter)
+      if (!running) {
+        running = true
+        void serve()
+      }
+      return ended
+    },
+  }
+}
+
+function firstOf<T>(all: Iterable<T>, most: number): readonly T[] {
+  const first: T[] = []
+  for (const one of all) if (first.push(one) >= most) break
+  return first
+}
+
+function waiting<T>(
+  attempt: () => MaybePromise<T>,
+  { queue, clock, waitMs, full, closed }: RoomLineOptions,
+  signal: AbortSignal | undefined,
+  leave: () => void,
+): { readonly waiter: Waiter; readonly ended: Promise<T> } {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  /** Why it gave up, the first reason first; told at the end of a try that is under way, which may still succeed. */
+  const why: unknown[] = []
+  let trying = false
+  // At once, not when somebody hears of it: who has left must not try again.
+  const end = (settle: () => void): void => {
+    leave()
+    settle()
+  }
+  const giveUp = (error: unknown): void => {
+    why.push(error)
+    if (!trying) end(() => reject(why[0]))
+  }
+  const abort = (): void => giveUp(signal?.reason)
+  const close = (): void => giveUp(closedError(queue))
+  const cancel = clock.after(waitMs, () => giveUp(full()))
+  signal?.addEventListener('abort', abort, { once: true })
+  closed.addEventListener('abort', close, { once: true })
+
+  const tries = async (): Promise<boolean> => {
+    if (why.length > 0) return true
+    trying = true
+    try {
+      const sent = await attempt()
+      end(() => resolve(sent))
+    } catch (error) {
+      const isFull = hasCode(error, 'MILLRACE_QUEUE_FULL')
+      if (isFull && why.length === 0) return false
+      end(() => reject(isFull ? why[0] : error))
+    } finally {
+      trying = false
+    }
+    return true
+  }
+  const ended = promise.finally(() => {
+    cancel()
+    signal?.removeEventListener('abort', abort)
+    closed.removeEventListener('abort', close)
+  })
+  return { waiter: { tries }, ended }
+}
+
+function closedError(queue: string): MillraceError {
+  return new MillraceError(
+    'MILLRACE_CLOSED',
+    `queue "${queue}": the app was closed while this send waited for room; nothing was stored`,
+    { fields: { queue } },
+  )
+}

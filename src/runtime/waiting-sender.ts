@@ -1,0 +1,54 @@
+import type { Clock } from '../model/clock.ts'
+import { hasCode, QueueFullError } from '../model/errors.ts'
+import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import type { DrainRate } from './drain-rate.ts'
+import type { AnyQueue } from './queue.ts'
+import { roomLine } from './room-line.ts'
+import type { Sender } from './sender.ts'
+
+/** Sends that wait for room in one queue of one process; one more is refused at once. */
+const LINE_MAX = 10_000
+
+export interface WaitingSenderOptions {
+  readonly queue: AnyQueue
+  readonly clock: Clock
+  readonly drain: DrainRate
+  readonly closed: AbortSignal
+}
+
+/**
+ * `whenFull: 'wait'`: a send that finds the queue full waits for room instead. One in a transaction of the user's does not: that
+ * would stay open meanwhile.
+ */
+export function waitingSender(sender: Sender, options: WaitingSenderOptions): Sender {
+  const { queue, clock, drain, closed } = options
+  const { capacity } = queue
+  if (capacity === 'unbounded' || capacity.whenFull !== 'wait') return sender
+  const { maxDepth, waitMs } = capacity
+  const full = (): QueueFullError =>
+    new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
+  const line = roomLine({ queue: queue.name, clock, waitMs, lengthMax: LINE_MAX, full, closed })
+
+  const inLine = <T>(
+    attempt: () => MaybePromise<T>,
+    send: { readonly tx?: unknown; readonly signal?: AbortSignal } | undefined,
+  ): MaybePromise<T> => {
+    if (send?.tx !== undefined) return attempt()
+    if (line.length > 0) return line.enter(attempt, send?.signal)
+    const wait = (error: unknown): Promise<T> => {
+      if (!hasCode(error, 'MILLRACE_QUEUE_FULL')) throw error
+      return line.enter(attempt, send?.signal)
+    }
+    try {
+      const sent = attempt()
+      return isPromise(sent) ? sent.catch(wait) : sent
+    } catch (error) {
+      return wait(error)
+    }
+  }
+
+  return {
+    sendNow: (payload, send) => inLine(() => sender.sendNow(payload, send), send),
+    sendBatch: (payloads, send) => inLine(() => sender.sendBatch(payloads, send), send),
+  }
+}
