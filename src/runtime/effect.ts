@@ -2,8 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { asyncEffectRefused, isAsyncFunction } from '../inbox/async-effect.ts'
 import type { Inbox, InboxOutcome } from '../inbox/inbox.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { isMillraceError, MillraceError } from '../model/errors.ts'
+import { isMillraceError, MillraceError, OptionsError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { show } from '../model/problems.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Message } from './message.ts'
 import type { SendResult } from './send.ts'
@@ -63,6 +64,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
 
   const run = async <T>(work: (tx: Tx) => MaybePromise<T>): Promise<T> => {
     const inbox = requireInbox(options, state)
+    if (typeof work !== 'function') throw noFunction(options, work)
     if (inbox.effects === 'sync' && isAsyncFunction(work)) throw asyncEffectRefused()
     state = 'open'
     try {
@@ -160,6 +162,10 @@ function requireInbox<Tx>(options: EffectOptions<Tx>, state: EffectState): Inbox
   const forbidden = options.forbidden()
   if (forbidden !== undefined) throw forbidden
   return options.inbox
+}
+
+function noFunction<Tx>({ queue }: EffectOptions<Tx>, given: unknown): OptionsError {
+  return new OptionsError(`queue "${queue}": ctx.tx`, [`expected a function, got ${show(given)}`])
 }
 
 function joins<Tx>(options: EffectOptions<Tx>, inbox: Inbox<Tx>): boolean {

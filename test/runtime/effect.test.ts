@@ -142,6 +142,20 @@ test('ctx.tx runs once per attempt, needs an inbox, and ends with the handler', 
   await closeNow(bare.app, bare.clock)
 })
 
+test('ctx.tx without a function says so, and the message is dead at once', async () => {
+  const { app, clock, queue } = await shared()
+  app.work(queue, async (_message, ctx) => {
+    await Reflect.apply(ctx.tx, ctx, [{ orderId: 'a' }])
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  const letter = await app.admin.deadLetters.show(queue, id)
+  assert.equal(letter?.errorClass, 'permanent')
+  assert.match(letter.reason, /ctx\.tx: expected a function, got an object .*INVALID_OPTIONS/)
+  await closeNow(app, clock)
+})
+
 test('ctx.send inside ctx.tx commits or vanishes with it, awaited or not', async () => {
   const { app, clock, queue } = await shared({ retry: { attempts: 2, baseMs: 1, maxMs: 1 } })
   const handled: string[] = []
