@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { postgres } from 'millrace/postgres'
+import pg from 'pg'
 import { hasCode } from '../../src/model/errors.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { pgExecutor } from '../../src/sql/pg-executor.ts'
@@ -158,6 +159,19 @@ for (const { name, url } of servers) {
       (error) =>
         hasCode(error, 'MILLRACE_FOREIGN_TRANSACTION') && /begin one first/.test(String(error)),
     )
+    const never = new pg.Client({ connectionString: url })
+    await assert.rejects(
+      Promise.resolve(bench.transport.transaction?.(never)),
+      (error) =>
+        hasCode(error, 'MILLRACE_FOREIGN_TRANSACTION') && /never connected/.test(String(error)),
+    )
+    // One that is just connecting sends what it was given in order, BEGIN included.
+    const soon = new pg.Client({ connectionString: url })
+    const connected = soon.connect()
+    const begun = soon.query('BEGIN')
+    assert.ok(await bench.transport.transaction?.(soon))
+    await Promise.all([connected, begun])
+    await soon.end()
     client.release()
     await pool.end()
     await bench.dispose()
