@@ -308,6 +308,34 @@ test('handler and key function get the output of the schema', async () => {
   await closeNow(app, clock)
 })
 
+test('what the receiver will see is what is checked, not what the sender holds', async () => {
+  const asText = defineQueue({
+    name: 'as-text',
+    owner: 'team-time',
+    payload: z.object({ at: z.iso.datetime(), note: z.string().optional() }).strict(),
+  })
+  const asDate = defineQueue({
+    name: 'as-date',
+    owner: 'team-time',
+    payload: z.object({ at: z.date() }),
+  })
+  const { clock } = await stage()
+  const app = await createMillrace({ transport: memory(), queues: [asText, asDate], clock })
+  const at = new Date(1_000)
+  // A Date travels as text, and a property that is undefined does not travel.
+  await app.send(asText, { at: at as unknown as string, note: undefined })
+  await assert.rejects(app.send(asDate, { at }), code('MILLRACE_INVALID_PAYLOAD'))
+  await assert.rejects(
+    app.sendBatch(asDate, [{ at }]),
+    (error: unknown) => error instanceof InvalidPayloadError && error.index === 0,
+  )
+  const amount = { toJSON: () => '1970-01-01T00:00:01.000Z' }
+  await app.sendBatch(asText, [{ at: amount as unknown as string }])
+  assert.equal((await app.admin.stats(asText)).depth, 2)
+  assert.equal((await app.admin.stats(asDate)).depth, 0)
+  await closeNow(app, clock)
+})
+
 test('defineQueue names every problem and refuses a queue without an owner', () => {
   assert.throws(
     () =>
