@@ -39,3 +39,24 @@ test('a redrive waits while the queue is full, and goes on when there is room', 
     return { depth, dead }
   }
 })
+
+test('a page of dead letters has 50, the newest first, and the last page says that it is the last', async () => {
+  const { app, clock, queue } = await stage()
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  for (let i = 0; i < 60; i++) {
+    await app.send(queue, { orderId: `o${i}` })
+    await clock.advance(1)
+  }
+  const { deadLetters } = app.admin
+  const first = await deadLetters.list(queue)
+  assert.equal(first.items.length, 50)
+  assert.deepEqual(first.items[0]?.payload, { orderId: 'o59' })
+  assert.ok(first.cursor)
+  const last = await deadLetters.list(queue, { cursor: first.cursor })
+  assert.deepEqual([last.items.length, last.cursor], [10, null])
+  assert.deepEqual(last.items[9]?.payload, { orderId: 'o0' })
+  await closeNow(app, clock)
+})

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { memory } from 'millrace/memory'
+import { closeNow, type StageOptions, stage } from './stage.ts'
+
+/** Memory, with the size of every batch that it was given or asked for. */
+async function measured() {
+  const store = memory()
+  const sizes: Record<'sent' | 'asked' | 'settled', number[]> = { sent: [], asked: [], settled: [] }
+  const transport: StageOptions['transport'] = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      return {
+        ...inner,
+        send: (queue, batch, options) => {
+          sizes.sent.push(batch.length)
+          return inner.send(queue, batch, options)
+        },
+        subscribe: async (queue, options) => {
+          const subscription = await inner.subscribe(queue, options)
+          return {
+            ...subscription,
+            receive: (how) => {
+              sizes.asked.push(how.max)
+              return subscription.receive(how)
+            },
+            settle: (batch) => {
+              sizes.settled.push(batch.length)
+              return subscription.settle(batch)
+            },
+          }
+        },
+      }
+    },
+  }
+  return { ...(await stage({ transport })), sizes }
+}
+
+test('sends of one moment are one call to the backend, and each gets its own answer', async () => {
+  const { app, clock, queue, sizes } = await measured()
+  const sent = await Promise.allSettled(
+    Array.from({ length: 64 }, (_, i) =>
+      // A wrong one among them never gets that far.
+      app.send(queue, i === 7 ? ({} as { orderId: string }) : { orderId: `o${i}` }),
+    ),
+  )
+  assert.deepEqual(sizes.sent, [63])
+  assert.deepEqual(
+    sent.flatMap(({ status }, i) => (status === 'rejected' ? [i] : [])),
+    [7],
+  )
+  await closeNow(app, clock)
+})
+
+test('a worker receives as many as it can start, and settles what ends together in one call', async () => {
+  const { app, clock, queue, sizes } = await measured()
+  // One timer for all that run: on the virtual clock two timers of one moment are two moments.
+  let together: Promise<void> | undefined
+  const handler = (): Promise<void> => {
+    together ??= new Promise((resolve) =>
+      clock.after(10, () => {
+        together = undefined
+        resolve()
+      }),
+    )
+    return together
+  }
+  app.work(queue, handler, { concurrency: 50 })
+  await app.sendBatch(
+    queue,
+    Array.from({ length: 200 }, (_, i) => ({ orderId: `o${i}` })),
+  )
+  await app.start()
+  await clock.advance(1_000)
+  assert.equal(app.counters()['orders']?.acked, 200)
+  assert.equal(sizes.asked[0], 50)
+  assert.ok(sizes.asked.every((max) => max <= 50))
+  assert.ok(sizes.settled.length <= 8, `${sizes.settled.length} calls to settle 200 messages`)
+  await closeNow(app, clock)
+})
