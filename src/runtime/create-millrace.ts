@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Admin, DeadLetterView, QueueRef } from '../admin/admin.ts'
+import type { Admin, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
 import type { Breakers } from '../flow/breakers.ts'
 import { type Meter, meter } from '../flow/meter.ts'
@@ -10,6 +10,7 @@ import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
 import { admission, totalOf } from './admission.ts'
+import { announcements } from './announcements.ts'
 import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
 import { retryAfterMaxMs } from './capacity-choice.ts'
@@ -61,13 +62,14 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
   const flows = new Map<string, { readonly flow: QueueFlow; readonly most: number }>()
+  const { onDeadLetter } = options
+  const announced = announcements({
+    hook: onDeadLetter && ((letter) => outside(onDeadLetter, letter)),
+    logger: resolved.logger,
+  })
   const life = lifecycle({
-    resolved,
-    parts,
-    workers,
-    closed,
+    ...{ resolved, parts, workers, closed, lanes, announced },
     signals: options.signals === true,
-    lanes,
   })
   const admin: Admin = createAdmin({
     transport: parts.transport,
@@ -109,7 +111,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
         transport: parts.transport,
         inbox: parts.inbox,
         senderOf: (to) => find(to).sender,
-        onDead: (letter) => announce(options, resolved, letter),
+        onDead: announced.tell,
       }),
     )
   }
@@ -216,26 +218,6 @@ function checkWork(
   const settings = resolveWork(given, found)
   found.throwIfAny()
   return settings
-}
-
-/** The hook's own failure must not change what happened to the message. */
-function announce<Tx>(
-  options: MillraceOptions<Tx>,
-  resolved: ResolvedOptions,
-  letter: DeadLetterView,
-): void {
-  const { onDeadLetter } = options
-  if (onDeadLetter === undefined) return
-  const failed = (cause: unknown): void =>
-    resolved.logger.error(`onDeadLetter failed for message ${letter.id}`, {
-      queue: letter.queue,
-      cause,
-    })
-  try {
-    Promise.resolve(outside(() => onDeadLetter(letter))).catch(failed)
-  } catch (error) {
-    failed(error)
-  }
 }
 
 function countersOf(lanes: ReadonlyMap<string, Lane>): Readonly<Record<string, QueueCounters>> {

@@ -31,7 +31,7 @@ export interface MillraceOptions<Tx = unknown> {
   readonly random?: () => number
   /** Default: warnings and errors to the console. */
   readonly logger?: Logger
-  /** Called at once for each message that dies; its own failure is logged and changes nothing. */
+  /** Called at once for each message that dies; its own failure is logged and changes nothing. `close` waits for it within its time. */
   readonly onDeadLetter?: (deadLetter: DeadLetterView) => unknown
   /**
    * How long after a message died a redrive must still find its key in the inbox, in ms; part of the inbox's needed

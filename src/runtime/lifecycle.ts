@@ -4,6 +4,7 @@ import { MillraceError } from '../model/errors.ts'
 import { problems } from '../model/problems.ts'
 import type { OutboxRow } from '../outbox/outbox.ts'
 import { type Relay, startRelay } from '../outbox/relay.ts'
+import type { Announcements } from './announcements.ts'
 import type { CloseOptions } from './app.ts'
 import { bounded } from './bounded.ts'
 import { faultless } from './faultless.ts'
@@ -32,6 +33,7 @@ export interface LifecycleOptions<Tx> {
   readonly closed: AbortController
   readonly signals: boolean
   readonly lanes: ReadonlyMap<string, unknown>
+  readonly announced: Announcements
 }
 
 const DRAIN_DEFAULT_MS = 30_000
@@ -48,7 +50,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   let ending: Promise<void> | undefined
   let relay: Relay | undefined
   let housekeeping: Housekeeping | undefined
-  let hurry: () => void = () => undefined
+  const draining = drainingOf(options)
   let unlisten: (() => void) | undefined
 
   const begin = async (): Promise<void> => {
@@ -65,19 +67,8 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     throw error
   }
 
-  const drain = async (timeoutMs: number): Promise<void> => {
-    for (const worker of workers.values()) worker.stop()
-    const all = Promise.all([...workers.values()].map((worker) => worker.drained()))
-    const hurried = new Promise<void>((resolve) => {
-      hurry = resolve
-    })
-    await bounded(clock, timeoutMs, Promise.race([all, hurried]))
-    for (const worker of workers.values()) worker.shutDown()
-    await bounded(clock, SETTLE_MS, all)
-  }
-
   const end = async (timeoutMs: number): Promise<void> => {
-    await drain(timeoutMs)
+    await draining.drain(timeoutMs)
     unlisten?.()
     housekeeping?.stop()
     closed.abort(new MillraceError('MILLRACE_CLOSED', 'the app is closed'))
@@ -102,7 +93,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
       integer: false,
     })
     found.throwIfAny()
-    if (ending !== undefined && timeoutMs === 0) hurry()
+    if (ending !== undefined && timeoutMs === 0) draining.hurry()
     ending ??= end(timeoutMs)
     return ending
   }
@@ -120,6 +111,32 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     startFailure: () => startFailure,
     closing: () => ending !== undefined,
     relay: () => relay,
+  }
+}
+
+interface Draining {
+  /** Until nothing runs and nobody is told of a dead letter any more, or until the time is over. */
+  drain(timeoutMs: number): Promise<void>
+  /** The time is over now. */
+  hurry(): void
+}
+
+function drainingOf<Tx>({ resolved, workers, announced }: LifecycleOptions<Tx>): Draining {
+  const { clock } = resolved
+  const hurried = Promise.withResolvers<void>()
+  return {
+    hurry: hurried.resolve,
+    drain: async (timeoutMs) => {
+      const endsAt = clock.now() + timeoutMs
+      for (const worker of workers.values()) worker.stop()
+      const all = Promise.all([...workers.values()].map((worker) => worker.drained()))
+      await bounded(clock, timeoutMs, Promise.race([all, hurried.promise]))
+      for (const worker of workers.values()) worker.shutDown()
+      await bounded(clock, SETTLE_MS, all)
+      // Whoever is told of a dead letter may send, or ask the admin for it: before the end of all calls.
+      const leftMs = Math.max(0, endsAt - clock.now())
+      await bounded(clock, leftMs, Promise.race([announced.ended(), hurried.promise]))
+    },
   }
 }
 

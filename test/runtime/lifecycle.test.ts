@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
-import { hasCode } from 'millrace'
+import { hasCode, PermanentError } from 'millrace'
 import { closeNow, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => undefined)
@@ -207,6 +207,56 @@ test('pause stops new runs everywhere and resume goes on', async () => {
   await clock.advance(10_000)
   assert.equal(runs, 1)
   await closeNow(app, clock)
+})
+
+type Stage = Awaited<ReturnType<typeof stage>>
+
+/** Buries a message while the hook goes on. */
+async function buryOne(hook: (made: Stage) => Promise<void>): Promise<Stage> {
+  const made: Stage = await stage({ app: { onDeadLetter: () => hook(made) } })
+  made.app.work(made.queue, () => {
+    throw new PermanentError('no')
+  })
+  await made.app.start()
+  await made.app.send(made.queue, { orderId: 'a' })
+  await made.clock.advance(10)
+  return made
+}
+
+test('close waits for who is told of a dead letter, who may still send', async () => {
+  let id: string | undefined
+  const { app, clock } = await buryOne(async (made) => {
+    await new Promise<void>((resolve) => made.clock.after(5_000, resolve))
+    id = (await made.app.send(made.queue, { orderId: 'mail to the owner' })).id
+  })
+  let closed = false
+  const closing = app.close().then(() => {
+    closed = true
+  })
+  await clock.advance(4_900)
+  assert.equal(closed, false)
+  await clock.advance(1_000)
+  await closing
+  assert.notEqual(id, undefined)
+})
+
+test('close waits no longer than its time for who is told of a dead letter, and not at all in a hurry', async () => {
+  const endless = () => new Promise<void>(() => undefined)
+  const slow = await buryOne(endless)
+  const from = slow.clock.now()
+  let closedAt = 0
+  const closing = slow.app.close({ timeoutMs: 3_000 }).then(() => {
+    closedAt = slow.clock.now()
+  })
+  await slow.clock.advance(10_000)
+  await closing
+  assert.ok(closedAt >= from + 3_000 && closedAt <= from + 3_500, `${closedAt - from} ms`)
+  const hasty = await buryOne(endless)
+  const first = hasty.app.close()
+  await hasty.clock.advance(1_000)
+  const second = hasty.app.close({ timeoutMs: 0 })
+  await hasty.clock.advance(500)
+  await Promise.all([first, second])
 })
 
 test('a failing onDeadLetter hook changes nothing for the message', async () => {
