@@ -1,8 +1,8 @@
 import type { Breakers } from '../flow/breakers.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
-import { MillraceError } from '../model/errors.ts'
-import type { HaltedKeys } from '../transport/halted-keys.ts'
+import { MillraceError, OptionsError } from '../model/errors.ts'
+import { type HaltedKeys, WHO_HALTS } from '../transport/halted-keys.ts'
 import type { Browse, Shelf, Transport } from '../transport/transport.ts'
 import type { BackendView, QueueRef } from './admin.ts'
 import type { ViewedQueue } from './views.ts'
@@ -34,6 +34,8 @@ export interface AdminContext {
   readonly storeFault: (cause: unknown) => unknown
   /** Handlers side by side at most in a worker of this queue. */
   readonly concurrencyOf: (queue: string) => number
+  /** Fires when the app ends. */
+  readonly closed: AbortSignal
 }
 
 export function browseOf(transport: Transport): Browse {
@@ -70,7 +72,9 @@ export function shelfOf(transport: Transport): Shelf {
 
 export function haltedKeysOf(transport: Transport): HaltedKeys {
   if (transport.haltedKeys !== undefined) return transport.haltedKeys
-  throw cannot(transport, 'halt ordering keys', 'none of its queues has any')
+  throw new OptionsError('halted keys', [
+    `${transport.name} keeps no ordering keys that stand still (onDead: 'halt-key'), so there is none to list, resume or skip; that takes ${WHO_HALTS}`,
+  ])
 }
 
 function cannot(

@@ -1,3 +1,4 @@
+import { WHO_HALTS } from '../transport/halted-keys.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { AnyQueue } from './queue.ts'
 
@@ -26,22 +27,20 @@ function refusals(
   const found: string[] = []
   if (onDead === 'halt-key' && haltedKeys === undefined) {
     found.push(
-      `onDead: ${name} cannot hold back a key whose message died; use onDead: 'continue', or ${OURS}`,
+      `onDead: ${name} cannot hold back a key whose message died; use onDead: 'continue', or ${WHO_HALTS}`,
     )
   }
   if (delayed === 'wait' && traits.delay === 'none') {
     found.push(
-      `delayed: ${name} cannot let a key wait for a delayed message; leave it out, or ${OURS}`,
+      `delayed: ${name} cannot let a key wait for a delayed message; leave it out, or ${WHO_HALTS}`,
     )
   }
   return found
 }
 
-const OURS = 'Postgres, SQLite or memory as the transport'
-
 /** The nearest thing that does. */
 function instead(name: string): string {
   if (name.startsWith('sqs')) return "use sqs({ kind: 'fifo' })"
   if (name.startsWith('kafka')) return "use kafka({ retry: 'hold' })"
-  return `use ${OURS}, sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
+  return `use ${WHO_HALTS}, sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
 }

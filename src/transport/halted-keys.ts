@@ -31,3 +31,6 @@ export interface HaltedKey {
   /** How many messages wait behind it. */
   readonly waiting: number
 }
+
+/** Who keeps them, for refusals. */
+export const WHO_HALTS = 'Postgres, SQLite or memory as the transport'

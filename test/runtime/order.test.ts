@@ -264,3 +264,21 @@ test('start-up refuses an order that the transport cannot keep, every queue at o
   const noHalts = named('kafka', ({ haltedKeys: _, ...inner }) => ({ ...inner, name: 'kafka' }))
   await assert.rejects(open(noHalts), /queue "second": onDead: kafka cannot hold back a key/)
 })
+
+test('halted keys of a transport that has none are refused, with who has them', async () => {
+  const transport = named('kafka', ({ haltedKeys: _, ...inner }) => ({ ...inner, name: 'kafka' }))
+  const app = await createMillrace({ transport, queues: [going] })
+  for (const asked of [
+    () => app.admin.keys.list(going),
+    () => app.admin.keys.show(going, 'A'),
+    () => app.admin.keys.resume(going, { keys: ['A'] }),
+    () => app.admin.keys.skip(going, { keys: ['A'] }),
+  ]) {
+    await assert.rejects(asked, {
+      code: 'MILLRACE_INVALID_OPTIONS',
+      message:
+        /^halted keys: kafka keeps no ordering keys that stand still .*Postgres, SQLite or memory/,
+    })
+  }
+  await app.close()
+})
