@@ -177,9 +177,9 @@ function classifyCustom(
 }
 
 function shown(answer: unknown): string {
-  if (answer instanceof Promise) {
-    // Nobody else waits for it.
-    answer.catch(() => undefined)
+  if (typeof read(answer, 'then') === 'function') {
+    // Nobody else waits for it; it may be of another realm, or of a library.
+    Promise.resolve(answer).catch(() => undefined)
     return 'a promise (it must answer at once)'
   }
   const errorClass = read(answer, 'errorClass')

@@ -268,6 +268,14 @@ test("a queue's own rules come first, and nonsense from them falls back with a w
     assert.equal(found.errorClass, 'transient')
     assert.match(found.why, /ignored/)
   }
+  // Nobody else waits for it, so that it must not end the process when it fails.
+  const then = (_: unknown, no: (why: string) => void): void => no('late')
+  for (const late of [Promise.reject(new Error('late')), Object({ then })]) {
+    const said: string[] = []
+    const broken = ({ what }: { readonly what: string }): void => void said.push(what)
+    classifyError(err({ status: 500 }), () => late as Classification, now, broken)
+    assert.deepEqual(said, ['gave a promise (it must answer at once)'])
+  }
   const threw = classifyError(
     err({ status: 404 }),
     () => {

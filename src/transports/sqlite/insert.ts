@@ -39,8 +39,8 @@ export function insertTen(
   from: number,
 ): boolean {
   const values: unknown[] = []
-  for (let i = from; i < from + INSERT_ROWS; i += 1) {
-    pushRow(values, inserting, envelopes[i] as Envelope)
+  for (const envelope of envelopes.slice(from, from + INSERT_ROWS)) {
+    pushRow(values, inserting, envelope)
   }
   return allOrNone(inserting.handle, INSERT_MESSAGES, values, INSERT_ROWS)
 }
@@ -52,15 +52,14 @@ export function insertAlike(
   from: number,
   rows: number,
 ): boolean {
-  const first = envelopes[from] as Envelope
+  const alike = envelopes.slice(from, from + rows)
+  const [first] = alike
+  if (first === undefined) return true
   const readyAt = readyAtOf(first, now)
   const state = readyAt > now ? SCHEDULED : READY
   const headers = headersText(first.headers)
   const values: unknown[] = [queue.id, state, first.priority, readyAt, now, headers]
-  for (let i = from; i < from + rows; i += 1) {
-    const envelope = envelopes[i] as Envelope
-    values.push(envelope.id, envelope.body)
-  }
+  for (const envelope of alike) values.push(envelope.id, envelope.body)
   return allOrNone(handle, rows === INSERT_ROWS ? INSERT_ALIKE : INSERT_MANY_ALIKE, values, rows)
 }
 

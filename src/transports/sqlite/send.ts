@@ -71,8 +71,7 @@ function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[]
         : areSimple(placing, batch, at) && insertTen(placing, batch, at)
     const count = rows > 1 ? rows : together ? INSERT_ROWS : 1
     if (together) placing.stored += count
-    for (let i = at; i < at + count; i += 1) {
-      const envelope = batch[i] as Envelope
+    for (const envelope of batch.slice(at, at + count)) {
       outcomes.push(together ? stored(envelope.id) : storeOne(placing, envelope))
     }
   }
@@ -81,11 +80,11 @@ function storeAll(placing: Placing, batch: readonly Envelope[]): readonly Sent[]
 
 /** The first that is not simple, or not like the one at `from`; `from` itself when that one is not simple. */
 function endOfAlike(placing: Placing, batch: readonly Envelope[], from: number): number {
-  const first = batch[from] as Envelope
+  const first = batch[from]
   let to = from
   for (; to < batch.length; to += 1) {
-    const envelope = batch[to] as Envelope
-    if (!areAlike(first, envelope) || !isSimple(placing, envelope)) break
+    const envelope = batch[to]
+    if (!first || !envelope || !areAlike(first, envelope) || !isSimple(placing, envelope)) break
   }
   return to
 }
@@ -105,7 +104,8 @@ function areSimple(placing: Placing, batch: readonly Envelope[], from: number): 
   if (queue.maxDepth !== undefined && queue.total + stored + INSERT_ROWS > queue.maxDepth)
     return false
   for (let i = from; i < from + INSERT_ROWS; i += 1) {
-    if (!isSimple(placing, batch[i] as Envelope)) return false
+    const envelope = batch[i]
+    if (envelope === undefined || !isSimple(placing, envelope)) return false
   }
   return true
 }
