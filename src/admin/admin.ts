@@ -148,6 +148,8 @@ export interface ScaleOptions {
   readonly handlerMs?: number
   /** Messages that come per second. Default: handlers that ended per second, and what the queue grew; needs a store. */
   readonly arrivalsPerSecond?: number
+  /** Ends the wait of `watchMs`; then it rejects with the signal's reason. */
+  readonly signal?: AbortSignal
 }
 
 /** Undefined is not zero: nobody can say it. */

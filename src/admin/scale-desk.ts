@@ -47,7 +47,14 @@ export function scaleDesk(
     const options = resolved(name, given, context.concurrencyOf(name))
     if (options.watchMs > 0) {
       await look(name)
-      await pause(clock, options.watchMs)
+      const { signal } = options
+      await pause(
+        clock,
+        options.watchMs,
+        AbortSignal.any([context.closed, ...(signal ? [signal] : [])]),
+      )
+      signal?.throwIfAborted()
+      context.closed.throwIfAborted()
     }
     const gauge = await look(name)
     const measure = await context.measureOf(name)
@@ -89,12 +96,13 @@ function rounded(n: number | undefined): number | undefined {
   return n && Math.round(n * 1_000) / 1_000
 }
 
-type Resolved = Required<Omit<ScaleOptions, 'handlerMs' | 'arrivalsPerSecond'>> &
-  Pick<ScaleOptions, 'handlerMs' | 'arrivalsPerSecond'>
+type Untold = 'handlerMs' | 'arrivalsPerSecond' | 'signal'
+type Resolved = Required<Omit<ScaleOptions, Untold>> & Pick<ScaleOptions, Untold>
 
 function resolved(queue: string, given: ScaleOptions, concurrency: number): Resolved {
   const found = problems(`scale of queue "${queue}"`, { queue })
   found.knownKeys(given, KEYS)
+  found.optionalSignal('signal', given.signal)
   const min = found.number('min', given.min, { min: 0, max: 10_000, default: 0 })
   const options = {
     concurrency: found.number('concurrency', given.concurrency, {
@@ -120,7 +128,7 @@ function resolved(queue: string, given: ScaleOptions, concurrency: number): Reso
     ...told('arrivalsPerSecond', given.arrivalsPerSecond, { min: 0, max: 1e9 }, found),
   }
   found.throwIfAny()
-  return options
+  return given.signal === undefined ? options : { ...options, signal: given.signal }
 }
 
 const KEYS = [
@@ -132,6 +140,7 @@ const KEYS = [
   'watchMs',
   'handlerMs',
   'arrivalsPerSecond',
+  'signal',
 ]
 
 function told<Name extends 'handlerMs' | 'arrivalsPerSecond'>(

@@ -43,6 +43,8 @@ export interface BreakersOptions {
   readonly logger: Logger
   /** Undefined: of this process alone. */
   readonly store: Share | undefined
+  /** Fires when the app ends. */
+  readonly closed?: AbortSignal
 }
 
 /** While another message is tried. */

@@ -14,6 +14,8 @@ export interface StateChange<State> {
   readonly write?: (state: State) => unknown
   /** Undefined: leave it as it is. Called again with what somebody else wrote meanwhile. */
   readonly change: (before: State | undefined) => State | undefined
+  /** Once it has fired, tries follow each other without a wait. */
+  readonly closed?: AbortSignal
 }
 
 const TRIES_MAX = 10
@@ -21,7 +23,7 @@ const WAIT_MS = 20
 
 /** Reads, decides, and swaps, again when somebody was faster. Answers what is there now; undefined when nobody let us in. */
 export async function changedState<State>(change: StateChange<State>): Promise<State | undefined> {
-  const { states, clock, random, name } = change
+  const { states, clock, random, name, closed } = change
   for (let i = 1; i <= TRIES_MAX; i++) {
     const found = await states.read(name)
     const before = found === undefined ? undefined : readState(found.value, change.read)
@@ -29,7 +31,7 @@ export async function changedState<State>(change: StateChange<State>): Promise<S
     if (after === undefined) return before
     const text = JSON.stringify(change.write?.(after) ?? after)
     if ((await states.swap(name, found?.version, text)) !== undefined) return after
-    await pause(clock, random() * WAIT_MS * i)
+    await pause(clock, random() * WAIT_MS * i, closed)
   }
   return undefined
 }

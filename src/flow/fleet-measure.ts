@@ -21,6 +21,8 @@ export interface FleetMeasureOptions {
   readonly random: () => number
   readonly logger: Logger
   readonly store: Pick<Store, 'states'>
+  /** Fires when the app ends. */
+  readonly closed?: AbortSignal
 }
 
 /** One swap for each process that works; the sums that it changes halve in six times as long. */
@@ -28,7 +30,7 @@ const TELL_EVERY_MS = 10_000
 const NOTHING: Ran = { runs: 0, busyMs: 0 }
 
 export function fleetMeasure(options: FleetMeasureOptions): FleetMeasure {
-  const { queue, clock, random, logger } = options
+  const { queue, clock, random, logger, closed } = options
   const { states } = options.store
   const name = `flow:ran:${queue}`
   let untold = NOTHING
@@ -42,7 +44,8 @@ export function fleetMeasure(options: FleetMeasureOptions): FleetMeasure {
     toldAt = clock.now()
     try {
       const change = (before: Measure | undefined): Measure => measured(before, ran, clock.now())
-      const after = await changedState({ states, clock, random, name, read: readMeasure, change })
+      const ours = { states, clock, random, name, read: readMeasure, change }
+      const after = await changedState({ ...ours, ...(closed && { closed }) })
       if (after === undefined) untold = sum(untold, ran)
       failing = false
     } catch (error) {

@@ -20,10 +20,12 @@ export interface FleetRecordOptions {
   readonly random: () => number
   readonly share: Share
   readonly settings: BreakerSettings
+  /** Fires when nobody waits for the breakers any more. */
+  readonly closed?: AbortSignal
 }
 
 export function fleetRecord(options: FleetRecordOptions): FleetRecord {
-  const { queue, clock, random, share, settings } = options
+  const { queue, clock, random, share, settings, closed } = options
   const { states } = share
   const asSeen = endsSeen(settings)
   const believed = (fleet: BreakerFleet | undefined): BreakerFleet =>
@@ -47,6 +49,7 @@ export function fleetRecord(options: FleetRecordOptions): FleetRecord {
           read: fleetFromJson,
           write: fleetToJson,
           change: (before) => change(believed(before)),
+          ...(closed && { closed }),
         })
         return changed && believed(changed)
       }),

@@ -3,7 +3,7 @@ import { refuse } from './http-error.ts'
 import type { IntakeApp } from './intake-options.ts'
 
 // A record, so that the compiler misses the name that is forgotten here.
-const names: Readonly<Record<Exclude<keyof ScaleOptions, 'watchMs'>, true>> = {
+const names: Readonly<Record<Exclude<keyof ScaleOptions, 'watchMs' | 'signal'>, true>> = {
   concurrency: true,
   clearWithinMs: true,
   utilisation: true,

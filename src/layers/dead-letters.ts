@@ -1,4 +1,5 @@
 import type { Clock } from '../model/clock.ts'
+import { closedError } from '../model/closed-error.ts'
 import type { DeadLetter } from '../model/dead-letter.ts'
 import type { Dead, Settled, Settlement } from '../model/delivery.ts'
 import type { Store } from '../store/store.ts'
@@ -31,11 +32,16 @@ export function deadLetters(inner: Transport, options: DeadLettersOptions): Tran
   const { store, clock } = options
   const { shelf = store.shelf, batch = store.traits.limits.batch } = options
   const owners = new Map<string, string>()
+  const closing = new AbortController()
   const { browse } = inner
   return {
     ...inner,
     traits: { ...inner.traits, deadLetters: 'native' },
-    shelf: layeredShelf(inner, options),
+    shelf: layeredShelf(inner, options, closing.signal),
+    close: () => {
+      closing.abort(closedError('the transport'))
+      return inner.close()
+    },
     topology: {
       ...inner.topology,
       ensure: async (queues, signal) => {

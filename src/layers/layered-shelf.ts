@@ -10,7 +10,11 @@ import { withRedriveLease } from './redrive-lease.ts'
 const REDRIVE_MAX = 100
 
 /** The shelf as users see it; a redrive sends to the broker and then takes off the shelf. */
-export function layeredShelf(inner: Transport, options: DeadLettersOptions): Shelf {
+export function layeredShelf(
+  inner: Transport,
+  options: DeadLettersOptions,
+  closing: AbortSignal,
+): Shelf {
   const { store, clock, random } = options
   const { shelf = store.shelf, batch = store.traits.limits.batch } = options
   const never = new AbortController().signal
@@ -47,7 +51,7 @@ export function layeredShelf(inner: Transport, options: DeadLettersOptions): She
       return gone
     },
     redrive: (queue, ids, audit) =>
-      withRedriveLease(queue, { store, clock, holder: newId(clock, random) }, async () => {
+      withRedriveLease(queue, { store, clock, holder: newId(clock, random), closing }, async () => {
         const moved: string[] = []
         const size = Math.min(REDRIVE_MAX, batch)
         for (const part of chunks([...new Set(ids)], size)) {

@@ -11,17 +11,20 @@ export interface RedriveLeaseOptions {
   readonly clock: Clock
   /** Of this call alone. */
   readonly holder: string
+  /** Ends the wait: it rejects with the signal's reason. */
+  readonly closing: AbortSignal
 }
 
 /** One redrive of a queue at a time, in all processes: two at once would send the same letters twice. */
 export async function withRedriveLease<T>(
   queue: string,
-  { store, clock, holder }: RedriveLeaseOptions,
+  { store, clock, holder, closing }: RedriveLeaseOptions,
   run: () => Promise<T>,
 ): Promise<T> {
   const name = `redrive:${queue}`
   const giveUpAt = clock.now() + LEASE_MS
   for (;;) {
+    closing.throwIfAborted()
     const lease = await store.leases.acquire(name, holder, LEASE_MS)
     if (lease !== undefined) {
       return await run().finally(() => store.leases.release(name, lease).catch(() => undefined))
@@ -33,6 +36,6 @@ export async function withRedriveLease<T>(
         { retryable: true, fields: { queue } },
       )
     }
-    await pause(clock, LOOK_MS)
+    await pause(clock, LOOK_MS, closing)
   }
 }

@@ -41,7 +41,8 @@ const LOSE_ALL_MS = 2_000
 
 export function suspectMarks({ book, clock, me }: SuspectMarksOptions): SuspectMarks {
   const marks = new Map<string, Mark>()
-  const { takeBack, takeBackSoon } = takingBack(book, clock)
+  const ending = new AbortController()
+  const { takeBack, takeBackSoon } = takingBack(book, clock, ending.signal)
   let made = 0
 
   const end = (mark: Mark): void => {
@@ -104,6 +105,7 @@ export function suspectMarks({ book, clock, me }: SuspectMarksOptions): SuspectM
     end,
     lose,
     loseAll: async () => {
+      ending.abort()
       const all = [...marks.values()]
       if (all.length === 0) return
       all.forEach(end)
@@ -122,7 +124,7 @@ interface TakingBack {
   takeBackSoon(mark: Mark): void
 }
 
-function takingBack(book: CrashBook, clock: Clock): TakingBack {
+function takingBack(book: CrashBook, clock: Clock, ending: AbortSignal): TakingBack {
   let losing: Mark[] = []
   /** Who else has one of these by now keeps it; between the look and the write its mark can be lost, never its message. */
   const takeBack = async (some: readonly Mark[]): Promise<void> => {
@@ -137,8 +139,9 @@ function takingBack(book: CrashBook, clock: Clock): TakingBack {
       try {
         return await takeBack(some)
       } catch {
-        if (tries >= LOSE_TRIES) return
-        await pause(clock, LOSE_AGAIN_MS)
+        // At the end once more, and no wait.
+        if (tries >= LOSE_TRIES || ending.aborted) return
+        await pause(clock, LOSE_AGAIN_MS, ending)
       }
     }
   }

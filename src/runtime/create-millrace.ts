@@ -82,6 +82,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     breakersOf: (name) => find(name).breakers,
     storeFault: (cause) => storeError(cause, parts.store),
     concurrencyOf: (name) => flows.get(name)?.most ?? 10,
+    closed: closed.signal,
   })
 
   const work: App<Tx>['work'] = (queue, handler, given = {}) => {
@@ -171,8 +172,8 @@ function makeLanes<Tx>(
       },
       closed,
     })
-    const measures = meter({ ...resolved, queue: queue.name, store })
-    const broken = breakersOf(queue, resolved, store)
+    const measures = meter({ ...resolved, queue: queue.name, store, closed })
+    const broken = breakersOf(queue, resolved, store, closed)
     lanes.set(queue.name, {
       queue,
       sender: waitingSender(made, { queue, clock, drain, closed }),

@@ -55,11 +55,12 @@ export function breakersOf(
   queue: AnyQueue,
   { clock, random, logger }: Pick<ResolvedOptions, 'clock' | 'random' | 'logger'>,
   store: Store | undefined,
+  closed: AbortSignal,
 ): Breakers | undefined {
   const { breaker, name } = queue
   if (breaker === undefined) return undefined
   const share = breaker.scope === 'store' ? store : undefined
-  return breakers({ queue: name, settings: breaker, clock, random, logger, store: share })
+  return breakers({ queue: name, settings: breaker, clock, random, logger, store: share, closed })
 }
 
 export function limiterOf(

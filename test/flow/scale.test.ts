@@ -130,3 +130,27 @@ test('GET /scale/:queue gives KEDA its number, and none where too little is know
   })
   assert.equal(post.status, 405)
 })
+
+test('A look that waits ends with its signal, and with the app.', async () => {
+  const clock = virtualClock()
+  const app = await createMillrace({
+    ...{ transport: memory(), queues: [tasks], clock, logger: silentLogger },
+  })
+  const stop = new AbortController()
+  const stopped = app.admin.scale(tasks, { watchMs: 60_000, signal: stop.signal })
+  const reason = assert.rejects(stopped, /enough/)
+  await clock.advance(10)
+  stop.abort(new Error('enough'))
+  await reason
+  await assert.rejects(
+    app.admin.scale(tasks, { signal: 5 } as never),
+    /signal: expected an AbortSignal/,
+  )
+  const closed = assert.rejects(app.admin.scale(tasks, { watchMs: 60_000 }), {
+    code: 'MILLRACE_CLOSED',
+  })
+  await clock.advance(10)
+  await closeNow(app, clock)
+  await closed
+  assert.equal(clock.nextDueAt(), undefined, 'no timer is left')
+})

@@ -60,6 +60,7 @@ function optionsOf(call: Call, open: OpenApp, queue: string): ScaleOptions {
     handlerMs: duration('handler-time'),
     arrivalsPerSecond: rate(call.value('arrivals')),
     watchMs: duration('watch') ?? WATCH_MS,
+    signal: call.io.signal,
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }

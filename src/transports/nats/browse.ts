@@ -70,7 +70,8 @@ async function setPaused(store: Store, queue: string, paused: boolean): Promise<
   const endAt = store.clock.now() + store.timeoutMs
   while (((await consumerInfo(store, names)).paused === true) !== paused) {
     if (store.clock.now() >= endAt) throw new PullError(503, 'not paused or resumed in time')
-    await pause(store.clock, LOOK_AGAIN_MS)
+    await pause(store.clock, LOOK_AGAIN_MS, store.closing)
+    needOpen(store, queue)
   }
 }
 
