@@ -18,11 +18,30 @@ local has_dead = call('EXISTS', shelf) == 1
 local outcomes, chosen, chosen_ids, chosen_keys = {}, {}, {}, {}
 local refused = false
 
-local function judged(id, at, keys)
-  if chosen_ids[id] or call('HEXISTS', ids, id) == 1 then return 'd' .. id end
+-- Where each item begins, where its fields end, and how many keys it has.
+local at, last_of, keys_of, all_ids, n = {}, {}, {}, {}, 0
+local next_at, argc = 2, #ARGV
+while next_at <= argc do
+  n = n + 1
+  local last = next_at + 2 + tonumber(ARGV[next_at + 2])
+  local keys = tonumber(ARGV[last + 1])
+  at[n], last_of[n], keys_of[n], all_ids[n] = next_at, last, keys, ARGV[next_at]
+  next_at = last + 2 + keys * 4
+end
+-- Which ids are there already, asked for together: one by one costs 1.5 µs each.
+local refs = {}
+for first = 1, n, 2000 do
+  local some = call('HMGET', ids, unpack(all_ids, first, math.min(first + 1999, n)))
+  for k = 1, #some do refs[first + k - 1] = some[k] end
+end
+
+local function judged(item)
+  local id, keys = all_ids[item], keys_of[item]
+  if chosen_ids[id] or refs[item] then return 'd' .. id end
   if has_dead and call('HEXISTS', shelf, id) == 1 then return 'd' .. id end
+  if keys == 0 then return end
   local first, conflict
-  for k = at, at + keys * 4 - 1, 4 do
+  for k = last_of[item] + 2, last_of[item] + 1 + keys * 4, 4 do
     local name = KEYS[tonumber(ARGV[k])]
     local held = chosen_keys[name] or call('GET', name)
     if held then
@@ -38,54 +57,50 @@ local function judged(id, at, keys)
   return conflict or first
 end
 
-local i = 2
-while i <= #ARGV do
-  local id = ARGV[i]
-  local last = i + 2 + tonumber(ARGV[i + 2])
-  local keys = tonumber(ARGV[last + 1])
-  local outcome = judged(id, last + 2, keys)
+for item = 1, n do
+  local outcome = judged(item)
   if not outcome and room <= 0 then outcome = 'f' end
   if outcome then
     if string.sub(outcome, 1, 1) ~= 'd' then refused = true end
   else
     room = room - 1
+    local id = all_ids[item]
     chosen_ids[id] = true
-    for k = last + 2, last + 1 + keys * 4, 4 do
+    for k = last_of[item] + 2, last_of[item] + 1 + keys_of[item] * 4, 4 do
       chosen_keys[KEYS[tonumber(ARGV[k])]] = id .. '\\0' .. ARGV[k + 2]
     end
-    chosen[#chosen + 1] = i
+    chosen[#chosen + 1] = item
   end
-  outcomes[#outcomes + 1] = outcome or ''
-  i = last + 2 + keys * 4
+  outcomes[item] = outcome or ''
 end
 
 if #chosen > 0 and not (refused and ARGV[1] == '1') then
-  local refs = {}
-  for _, at in ipairs(chosen) do
-    local id, when = ARGV[at], ARGV[at + 1]
-    local last = at + 2 + tonumber(ARGV[at + 2])
+  local added = {}
+  for _, item in ipairs(chosen) do
+    local id, when = all_ids[item], ARGV[at[item] + 1]
+    local first, last = at[item] + 3, last_of[item]
     local ready_at = 0
     if when ~= '' then
       ready_at = tonumber(string.sub(when, 2))
       if string.sub(when, 1, 1) == 'd' then ready_at = now + ready_at end
     end
     if ready_at > now then
-      local fields = { unpack(ARGV, at + 3, last) }
+      local fields = { unpack(ARGV, first, last) }
       fields[#fields + 1] = 'at'
       fields[#fields + 1] = whole(now)
       park(id, fields, ready_at)
     else
-      refs[#refs + 1] = id
-      refs[#refs + 1] = call('XADD', ready, '*', unpack(ARGV, at + 3, last))
+      added[#added + 1] = id
+      added[#added + 1] = call('XADD', ready, '*', unpack(ARGV, first, last))
     end
-    for k = last + 2, last + 1 + tonumber(ARGV[last + 1]) * 4, 4 do
+    for k = last + 2, last + 1 + keys_of[item] * 4, 4 do
       if tonumber(ARGV[k + 3]) > 0 then
         call('SET', KEYS[tonumber(ARGV[k])], id .. '\\0' .. ARGV[k + 2], 'PX', ARGV[k + 3])
       end
     end
   end
-  for from = 1, #refs, 2000 do
-    call('HSET', ids, unpack(refs, from, math.min(from + 1999, #refs)))
+  for from = 1, #added, 2000 do
+    call('HSET', ids, unpack(added, from, math.min(from + 1999, #added)))
   end
   ring()
 end
