@@ -4,8 +4,9 @@ import { type Measure, measured } from './measure.ts'
 
 /** Measures the handlers of one queue in this process; with a store those of all processes together. */
 export interface Meter {
-  began(): void
-  ended(tookMs: number): void
+  /** @param now epoch ms; who has just asked the clock need not make it be asked again */
+  began(now?: number): void
+  ended(tookMs: number, now?: number): void
   /** Handlers that ran in this process, times the ms that they did, since it began. */
   busyMs(): number
   /** Handlers that ended in this process, since it began. */
@@ -36,8 +37,7 @@ export function meter({ store, ...options }: MeterOptions): Meter {
   let busyMs = 0
   let since = clock.now()
 
-  const roll = (): void => {
-    const now = clock.now()
+  const roll = (now = clock.now()): void => {
     busyMs += running * Math.max(0, now - since)
     since = now
   }
@@ -51,12 +51,12 @@ export function meter({ store, ...options }: MeterOptions): Meter {
   }
 
   return {
-    began: () => {
-      roll()
+    began: (now) => {
+      roll(now)
       running++
     },
-    ended: (tookMs) => {
-      roll()
+    ended: (tookMs, now) => {
+      roll(now)
       running--
       runs++
       fresh.runs++

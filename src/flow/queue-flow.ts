@@ -105,12 +105,16 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
     ready: () => options.breakers?.ready(),
     admit,
     began: (history, { pass }) => {
-      meter.began()
+      const at = clock.now()
+      meter.began(at)
       const last = history.records.at(-1)
       if (last?.errorClass === 'crashed') kill?.note({ as: 'failed', kind: 'crashed' }, last.at)
-      return { at: clock.now(), pass }
+      return { at, pass }
     },
-    ended: (ticket) => meter.ended(clock.now() - ticket.at),
+    ended: ({ at }) => {
+      const now = clock.now()
+      meter.ended(now - at, now)
+    },
     concluded: (outcome, ticket) => {
       const pass = ticket?.pass
       if (pass !== undefined && outcome.as === 'failed' && outcome.errorClass === 'throttled') {

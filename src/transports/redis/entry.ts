@@ -11,6 +11,7 @@ import type { Reply } from '../../redis/wire.ts'
 
 /** What an entry of the stream says, whoever wrote it. */
 export interface Entry {
+  readonly entryId: string
   readonly envelope: Envelope
   readonly sentAt: number
   /** Handings out before this one. */
@@ -66,6 +67,7 @@ function whole(value: number): string {
 /** An entry with nothing but id and body, as most are. */
 export function plainEntry(entryId: string, id: string, body: Buffer): Entry {
   return {
+    entryId,
     envelope: { id, body, headers: noHeaders, priority: 0 },
     sentAt: momentOf(entryId),
     deliveries: 0,
@@ -90,6 +92,7 @@ export function entryOf(entryId: string, reply: Reply): Entry {
     ...(orderingKey === undefined ? undefined : { orderingKey }),
   }
   return {
+    entryId,
     envelope,
     sentAt: finite(text('at')) ?? momentOf(entryId),
     deliveries: finite(text('deliveries')) ?? 0,

@@ -39,7 +39,7 @@ export interface Handing {
   readonly expiresAt: number
 }
 
-export function handOut(entryId: string, entry: Entry, handing: Handing): Held {
+export function handOut(entry: Entry, handing: Handing): Held {
   const claim = new LazyClaim(handing.expiresAt)
   const draft: Omit<Delivery, 'receipt'> & { receipt: unknown } = {
     envelope: entry.envelope,
@@ -56,7 +56,7 @@ export function handOut(entryId: string, entry: Entry, handing: Handing): Held {
   const held: Held = {
     [HELD]: true,
     claim: handing.claim,
-    entryId,
+    entryId: entry.entryId,
     delivery: draft,
     lose: () => claim.lose(),
   }

@@ -26,6 +26,8 @@ export async function settleBatch(
   hand: Hand,
   batch: readonly Settlement[],
 ): Promise<readonly Settled[]> {
+  const ackedAlone = allAcked(batch)
+  if (ackedAlone !== undefined) return await ackMany(store, queue, hand, ackedAlone)
   const acked: Held[] = []
   const released: (readonly [Held, Released])[] = []
   const dead: (readonly [Held, Dead])[] = []
@@ -53,21 +55,57 @@ export async function settleBatch(
   })
 }
 
-async function ackAll(store: Store, queue: QueueKeys, all: readonly Held[]): Promise<Set<Held>> {
-  return await inSteps([...new Set(all)], async (step) => {
-    const ready = step.filter((held) => !isSuspect(held))
-    const suspects = step.filter(isSuspect)
-    const sorted = [...ready, ...suspects]
-    const args = [queue.group]
-    for (const one of [ready, suspects]) {
-      args.push(String(one.length))
-      for (const held of one) args.push(held.entryId)
-      for (const held of one) args.push(held.delivery.envelope.id)
-    }
-    for (const claim of new Set(step.map((held) => held.claim))) args.push(claim)
-    const reply = await run(store, scripts.ACK, queue, args)
-    return reply === 1 ? sorted : kept(sorted, reply)
+/** Those of a batch of nothing but acks, each once, that one script takes; most batches are such. */
+function allAcked(batch: readonly Settlement[]): readonly Held[] | undefined {
+  if (batch.length > SETTLE_STEP) return undefined
+  const all: Held[] = []
+  for (const { as, delivery } of batch) {
+    const held = as === 'acked' ? heldOf(delivery) : undefined
+    if (held === undefined) return undefined
+    all.push(held)
+  }
+  return new Set(all).size === all.length ? all : undefined
+}
+
+async function ackMany(
+  store: Store,
+  queue: QueueKeys,
+  hand: Hand,
+  all: readonly Held[],
+): Promise<readonly Settled[]> {
+  const ours = await ackStep(store, queue, all)
+  for (const held of all) hand.drop(held)
+  if (ours.length === all.length) return new Array<Settled>(all.length).fill(settled)
+  const still = new Set(ours)
+  return all.map((held) => {
+    if (still.has(held)) return settled
+    held.lose()
+    return lost
   })
+}
+
+async function ackAll(store: Store, queue: QueueKeys, all: readonly Held[]): Promise<Set<Held>> {
+  return await inSteps([...new Set(all)], (step) => ackStep(store, queue, step))
+}
+
+/** Answers those that were still ours. */
+async function ackStep(
+  store: Store,
+  queue: QueueKeys,
+  step: readonly Held[],
+): Promise<readonly Held[]> {
+  const ready = step.filter((held) => !isSuspect(held))
+  const suspects = step.filter(isSuspect)
+  const sorted = [...ready, ...suspects]
+  const args = [queue.group]
+  for (const one of [ready, suspects]) {
+    args.push(String(one.length))
+    for (const held of one) args.push(held.entryId)
+    for (const held of one) args.push(held.delivery.envelope.id)
+  }
+  for (const claim of new Set(step.map((held) => held.claim))) args.push(claim)
+  const reply = await run(store, scripts.ACK, queue, args)
+  return reply === 1 ? sorted : kept(sorted, reply)
 }
 
 type ReleaseLike = Pick<Released, 'delayMs' | 'counted' | 'attempt'>

@@ -6,10 +6,11 @@ import { type Ends, untilEnded } from '../../transport/ends.ts'
 import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Burying, openBurying } from './bury-gone.ts'
-import { type Entry, entryOf, plainEntry } from './entry.ts'
+import type { Entry } from './entry.ts'
 import { type Hand, openHand } from './hand.ts'
-import { type Held, handOut } from './held.ts'
+import { handOut } from './held.ts'
 import type { QueueKeys } from './keys.ts'
+import { readEntries } from './read-entries.ts'
 import { reclaim } from './reclaim.ts'
 import { scripts } from './script.ts'
 import { giveBack, renewBatch, settleBatch } from './settle.ts'
@@ -120,7 +121,8 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
     const alone = kind === 3
     const name = alone ? `${claim}!` : claim
     const fence = BigInt(String(second))
-    const all = handedOut(reply, { claim: name, fence, alone, expiresAt })
+    const handing = { claim: name, fence, alone, expiresAt }
+    const all = (await reading(parts, name, reply)).map((entry) => handOut(entry, handing))
     if (ends.reached()) {
       // Nobody waits for the answer any more; what arrived late goes back at once.
       await giveBack(store, queue, all, { timeoutMs: CLOSE_TIMEOUT_MS })
@@ -128,6 +130,19 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
     }
     hand.take(all)
     return { deliveries: all.map((held) => held.delivery), nextMs: 0 }
+  }
+}
+
+async function reading(
+  { store, queue, doubtful }: Receiving,
+  claim: string,
+  reply: readonly Reply[],
+): Promise<readonly Entry[]> {
+  try {
+    return await readEntries(store, queue, reply)
+  } catch (error) {
+    doubtful.add(claim)
+    throw error
   }
 }
 
@@ -153,22 +168,6 @@ async function letGoOfDoubtful(
   const claims = [...doubtful]
   await run(store, scripts.LET_GO, queue, [queue.group, ...claims])
   for (const claim of claims) doubtful.delete(claim)
-}
-
-type Handed = Parameters<typeof handOut>[2]
-
-function handedOut(reply: readonly Reply[], handing: Handed): readonly Held[] {
-  const all: Held[] = []
-  for (let at = 2; at + 2 < reply.length; at += 3) {
-    const entryId = String(reply[at])
-    all.push(handOut(entryId, readEntry(entryId, reply[at + 1], reply[at + 2]), handing))
-  }
-  return all
-}
-
-function readEntry(entryId: string, id: Reply | undefined, rest: Reply | undefined): Entry {
-  if (Buffer.isBuffer(rest)) return plainEntry(entryId, String(id), rest)
-  return entryOf(entryId, rest ?? [])
 }
 
 async function letGo(
