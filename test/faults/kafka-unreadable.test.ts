@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { Admin, crc32c, Producer } from '@platformatic/kafka'
-import { type KafkaServer, startKafka } from '../../scripts/rig/kafka-server.ts'
+import { startKafka } from '../../scripts/rig/kafka-server.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { type Logger, silentLogger } from '../../src/model/logger.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
@@ -11,6 +9,7 @@ import { kafka } from '../../src/transports/kafka/kafka.ts'
 import { backendUrl } from '../backends.ts'
 import { until } from '../transports/until.ts'
 import { signal } from './kafka-connect.ts'
+import { spoil } from './kafka-spoil.ts'
 
 const skip = backendUrl('kafka') === undefined
 
@@ -26,8 +25,8 @@ test('A batch that cannot be read stops its partition alone, and says so until i
   const transport = await opened(t, server.brokers, heardBy(said))
   await produce(server.brokers)
   await node.halt('clean')
-  spoil(node, 0, 1, (batch) => batch.writeUInt8(batch.readUInt8(70) ^ 0xff, 70))
-  spoil(node, 1, 0, (batch) => {
+  spoil(node, 'q-0', 1, (batch) => batch.writeUInt8(batch.readUInt8(70) ^ 0xff, 70))
+  spoil(node, 'q-1', 0, (batch) => {
     batch.writeInt16BE(5, 21)
     batch.writeUInt32BE(crc32c(batch.subarray(21)), 17)
   })
@@ -104,21 +103,6 @@ async function receive(
 
 function heardBy(said: string[]): Logger {
   return { ...silentLogger, error: (message) => said.push(message) }
-}
-
-/** Changes one batch of a partition, counted from 0, in its file. */
-function spoil(
-  { folder }: KafkaServer,
-  partition: number,
-  index: number,
-  change: (batch: Buffer) => void,
-): void {
-  const file = join(folder, 'data', `q-${partition}`, '00000000000000000000.log')
-  const bytes = readFileSync(file)
-  let at = 0
-  for (let skipped = 0; skipped < index; skipped += 1) at += 12 + bytes.readInt32BE(at + 8)
-  change(bytes.subarray(at, at + 12 + bytes.readInt32BE(at + 8)))
-  writeFileSync(file, bytes)
 }
 
 /** As `kafka-consumer-groups.sh --reset-offsets` does while nobody works. */

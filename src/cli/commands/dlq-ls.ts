@@ -2,7 +2,7 @@ import type { ErrorClass } from '../../model/history.ts'
 import { errorClasses } from '../../model/history.ts'
 import { nearest } from '../../model/nearest.ts'
 import type { Command } from '../command.ts'
-import { DONE } from '../exit-code.ts'
+import { DONE, FAILED } from '../exit-code.ts'
 import { table, timeText } from '../terminal-text.ts'
 import { UsageError } from '../usage-error.ts'
 import { wholeNumber } from '../whole-number.ts'
@@ -19,6 +19,9 @@ export const dlqLs: Command = {
     limit: { value: '<n>', help: '1 to 500; default 50' },
     cursor: { value: '<cursor>', help: 'go on where the page before ended' },
   },
+  notes: [
+    'Ends with 1 when something is wrong with the backend, and says what: the list may not be whole then.',
+  ],
   run: (call) => {
     const errorClass = errorClassOf(call.value('class'))
     const limit = wholeNumber('--limit', call.value('limit'), { min: 1, max: 500 })
@@ -30,9 +33,13 @@ export const dlqLs: Command = {
         ...(limit === undefined ? {} : { limit }),
         ...(cursor === undefined ? {} : { cursor }),
       })
+      // A list that is not whole must not look as if it were.
+      const { problems } = open.app.admin.backend()
+      for (const problem of problems) call.out.note(`millrace: ${problem}`)
+      const end = problems.length === 0 ? DONE : FAILED
       if (call.out.json) {
         call.out.data(page)
-        return DONE
+        return end
       }
       if (page.items.length === 0) call.out.note(`no dead letters in queue "${queue.name}"`)
       else {
@@ -47,7 +54,7 @@ export const dlqLs: Command = {
           call.out.line(line)
       }
       if (page.cursor !== null) call.out.note(`more: --cursor ${page.cursor}`)
-      return DONE
+      return end
     })
   },
 }

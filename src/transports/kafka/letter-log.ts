@@ -1,6 +1,6 @@
 import { pause } from '../../model/clock.ts'
 import { MillraceError } from '../../model/errors.ts'
-import { readBatches } from './batches.ts'
+import { readBatches, type Unreadable } from './batches.ts'
 import { ask, type Cluster, isUnknownTopic, type Topic, withinLimit } from './client.ts'
 import { codes, codesIn, MOVED } from './fault.ts'
 import { type FetchedPartition, fetchOf } from './fetch-answer.ts'
@@ -16,6 +16,8 @@ export interface LetterLog {
   read(from: bigint, onRecord: OnRecord): Promise<bigint | undefined>
   /** The records at these offsets, in growing order; what was compacted away is left out. */
   at(offsets: readonly bigint[], onRecord: OnRecord): Promise<void>
+  /** What could not be read since the topic was last read from its beginning, a sentence each. */
+  problems(): readonly string[]
 }
 
 export type OnRecord = (record: KafkaRecord, offset: bigint) => void
@@ -29,8 +31,10 @@ const AGAIN_MS = 100
 export function letterLog(cluster: Cluster, topic: string): LetterLog {
   const { options, sending } = cluster
   const led = ledBy(cluster, topic)
-  const step = stepper(cluster, topic, led)
+  const unreadable = new Map<bigint, string>()
+  const step = stepper(cluster, topic, led, unreadable)
   return {
+    problems: () => [...unreadable.values()],
     append: async (records) => {
       const messages = records.map((record) => ({ topic, partition: PARTITION, ...record }))
       const { compression } = options
@@ -38,6 +42,7 @@ export function letterLog(cluster: Cluster, topic: string): LetterLog {
       await withinLimit(cluster, 'putting dead letters', call)
     },
     read: async (from, onRecord) => {
+      if (from === 0n) unreadable.clear()
       try {
         const [first, end] = await led((now) => endsOf(cluster, topic, now))
         // The log was cut behind us, or the topic made anew.
@@ -115,6 +120,7 @@ function stepper(
   cluster: Cluster,
   topic: string,
   led: Led,
+  noted: Map<bigint, string>,
 ): (from: bigint, onRecord: OnRecord) => Promise<bigint> {
   const fetch = fetchOf(cluster.module)
   const fetchAt = async (from: bigint, now: Topic): Promise<FetchedPartition> => {
@@ -143,12 +149,19 @@ function stepper(
       next = batch.firstOffset + BigInt(batch.lastOffsetDelta) + 1n
     }
     if (unreadable === undefined) return next
-    cluster.logger.error(
-      `kafka: topic "${topic}" of dead letters: the record batch at offset ${unreadable.offset} cannot be read and is left out, ${unreadable.why}`,
-      { topic, offset: unreadable.offset },
-    )
+    if (!noted.has(unreadable.offset)) {
+      const problem = problemOf(topic, unreadable)
+      noted.set(unreadable.offset, problem)
+      const fields = { topic, offset: unreadable.offset }
+      const error = new MillraceError('MILLRACE_UNREADABLE_BATCH', problem, { fields })
+      cluster.logger.error(problem, { ...fields, error })
+    }
     return unreadable.next ?? unreadable.offset + 1n
   }
+}
+
+function problemOf(topic: string, { offset, why }: Unreadable): string {
+  return `kafka: the record batch at offset ${offset} of topic "${topic}" cannot be read, ${why}; the dead letters in it are missing in each list, and those that it removed are listed still. Where another replica is whole, make it the leader; else they stay away until the topic is made anew`
 }
 
 function missing(topic: string): MillraceError {

@@ -23,8 +23,14 @@ const BATCH_FRAME = 4_096
 /** Removals are in the topic for a day at least, so what was read within half of it has missed none. */
 const READ_ANEW_MS = 12 * 3_600_000
 
+export interface Letters {
+  readonly shelf: StoredShelf
+  /** See `Transport.problems`. */
+  problems(): readonly string[]
+}
+
 /** Dead letters in a compacted topic of each queue. Any process with the same options sees the same. */
-export function letters(cluster: Cluster, ensure: (queue: string) => Promise<void>): StoredShelf {
+export function letters(cluster: Cluster, ensure: (queue: string) => Promise<void>): Letters {
   const { clock, random } = cluster
   const newId = idMaker(clock, random)
   const boxes = new Map<string, Box>()
@@ -53,7 +59,7 @@ export function letters(cluster: Cluster, ensure: (queue: string) => Promise<voi
       }),
     )
   }
-  return {
+  const shelf: StoredShelf = {
     put: async (batch) => {
       for (const [queue, some] of Map.groupBy(batch, (letter) => letter.queue)) {
         await boxOf(queue).put(some)
@@ -89,6 +95,7 @@ export function letters(cluster: Cluster, ensure: (queue: string) => Promise<voi
       return removed(queue, new Map(here), 'discard', note)
     },
   }
+  return { shelf, problems: () => [...boxes.values()].flatMap((box) => box.problems()) }
 }
 
 /** The topic of one queue and what is known of it. */
@@ -102,6 +109,7 @@ interface Box {
     token: string,
     records: (index: LetterIndex) => readonly LetterRecord[],
   ): Promise<readonly string[]>
+  problems(): readonly string[]
 }
 
 function openBox(cluster: Cluster, queue: string, ensure: () => Promise<void>): Box {
@@ -155,6 +163,7 @@ function openBox(cluster: Cluster, queue: string, ensure: () => Promise<void>): 
   }
   return {
     fresh,
+    problems: log.problems,
     read: (offsets) => lettersAt(log, offsets),
     put: async (batch) => {
       const known = await fresh()

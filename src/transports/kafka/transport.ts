@@ -17,21 +17,20 @@ export function kafkaTransport(
 ): Transport {
   const traits = kafkaTraits(cluster.options.maxMessageBytes, isReplicated)
   const open = new Set<Opened>()
+  const dead = letters(cluster, async (queue) => {
+    const [problem] = await ensureDeadTopic(cluster, queue, cluster.closing)
+    if (problem !== undefined) throw new MillraceError('MILLRACE_UNAVAILABLE', problem)
+  })
   return {
     name: 'kafka',
     traits,
     databaseId: undefined,
     ...(cluster.options.retry !== undefined && { retry: cluster.options.retry }),
-    ...(cluster.options.deadLetters === 'topic' && {
-      letters: letters(cluster, async (queue) => {
-        const [problem] = await ensureDeadTopic(cluster, queue, cluster.closing)
-        if (problem !== undefined) throw new MillraceError('MILLRACE_UNAVAILABLE', problem)
-      }),
-    }),
+    ...(cluster.options.deadLetters === 'topic' && { letters: dead.shelf }),
     topology: topology(cluster),
     browse: browse(cluster),
     diagnose: kafkaFault,
-    problems: () => [...open].flatMap((subscription) => subscription.problems()),
+    problems: () => [...[...open].flatMap((one) => one.problems()), ...dead.problems()],
     send: (queue, batch, options) => send(cluster, traits, queue, batch, options),
     async subscribe(queue) {
       if (cluster.closing.aborted) throw closedError('the transport')

@@ -16,6 +16,13 @@ export type BackendSpec =
       readonly prefix: string
       readonly file: string
     }
+  | {
+      readonly kind: 'kafka'
+      readonly retry: 'hold' | 'park'
+      readonly url: string
+      readonly prefix: string
+      readonly file: string
+    }
 
 /** Short runs, so that the lease (handlerTimeoutMs + 5 s) and with it the recovery is as short as it gets. */
 export const victims = defineQueue({
@@ -62,6 +69,14 @@ export async function openStand(
       const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
       const at = { endpoint: url, region: 'us-east-1', credentials }
       return await openSqlite(sqs({ ...at, prefix: `${prefix}-` }), file, wrap, true)
+    }
+    case 'kafka': {
+      const { kafka } = await import('millrace/kafka')
+      const { url, prefix, file, retry } = spec
+      // As many partitions as workers; a killed one is noticed at the end of its session.
+      const quick = { sessionTimeoutMs: 3_000, heartbeatMs: 200, revokeDrainMs: 500 }
+      const at = { brokers: url.split(','), prefix: `${prefix}-`, partitions: 3, ...quick }
+      return await openSqlite(kafka({ ...at, retry }), file, wrap, true)
     }
   }
 }

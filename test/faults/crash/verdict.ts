@@ -9,7 +9,7 @@ import { killPoints } from './recorder.ts'
 
 const KILLS = byDepth({ quick: 10, full: 20, long: 120 })
 const MESSAGES = byDepth({ quick: 300, full: 600, long: 3_000 })
-const DEADLINE_MS = byDepth({ full: 150_000, long: 900_000 })
+const DEADLINE_MS = byDepth({ full: 300_000, long: 900_000 })
 
 /** Runs one campaign and judges it by what the recorder and the database say, not by our own counters. */
 export async function runCampaign(
