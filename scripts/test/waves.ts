@@ -20,6 +20,7 @@ const LANES: readonly (readonly [name: string, prefixes: readonly string[]])[] =
   ['faults of RabbitMQ and the rig', ['test/faults/rabbitmq', 'test/faults/rig']],
   ['other faults', ['test/faults/']],
 ]
+const AT_HOME: typeof LANES = [['faults', ['test/faults/']]]
 /** These time what they run, and keep all processors busy: neighbours would only make it slow. */
 const ALONE = ['test/bench/', 'test/faults/crash-']
 /** Minutes each: at home only when they are named. Another test of each kind stays. */
@@ -55,9 +56,12 @@ export function stages(
   }
   const last = take('last', LAST)
   const alone = take('alone', ALONE)
-  const faults = LANES.map(([name, prefixes]) => take(name, prefixes))
+  // What is left of the faults at home mostly waits: one file of them at a time fills the gaps of the others.
+  const lanes = depth === 'quick' ? AT_HOME : LANES
+  const faults = lanes.map(([name, prefixes]) => take(name, prefixes))
   const together = take('together', [''], 2)
-  return [[together], faults, [alone], [last]]
+  const first = depth === 'quick' ? [[together, ...faults]] : [[together], faults]
+  return [...first, [alone], [last]]
     .map((stage) => stage.filter((wave) => wave.files.length > 0))
     .filter((stage) => stage.length > 0)
 }

@@ -15,8 +15,8 @@ import { openStoreOf, QUEUE, type StoreSpec } from './store-child.ts'
 
 const CHILD = fileURLToPath(new URL('./store-child.ts', import.meta.url))
 const clock = systemClock()
-const KILLS = byDepth({ full: 6, long: 40 })
-const MESSAGES = byDepth({ full: 300, long: 2_000 })
+const KILLS = byDepth({ quick: 3, full: 6, long: 40 })
+const MESSAGES = byDepth({ quick: 150, full: 300, long: 2_000 })
 
 /** A test that failed half way leaves nobody behind. */
 const running = new Set<ChildProcess>()

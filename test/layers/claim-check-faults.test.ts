@@ -16,7 +16,7 @@ import { bareHarness } from './bare-harness.ts'
 import { fetched } from './fetched.ts'
 
 const MESSAGES = byDepth({ full: 150, long: 2_000 })
-const SEEDS = byDepth({ full: 5, long: 40 })
+const SEEDS = byDepth({ quick: 2, full: 5, long: 40 })
 const RATE = 0.03
 
 /** Fails before anything was done, or after all of it was. */

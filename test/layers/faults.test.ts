@@ -24,7 +24,7 @@ import { faultyStore } from './faulty-store.ts'
 import { mortalStore } from './mortal.ts'
 
 const MESSAGES = byDepth({ full: 150, long: 2_000 })
-const SEEDS = byDepth({ full: 5, long: 40 })
+const SEEDS = byDepth({ quick: 2, full: 5, long: 40 })
 /** A second test needs more trouble, because it has fewer calls. */
 const SOME = 0.03
 const MUCH = 0.06

@@ -7,7 +7,7 @@ import { courseOf, type SlotWorld, turns } from '../flow/slot-world.ts'
 import { seeded } from '../runtime/stage.ts'
 
 // fast-check prints seed and path of a failure; MILLRACE_SEED repeats a run, MILLRACE_DEPTH=long makes many.
-const RUNS = byDepth({ full: 10, long: 300 })
+const RUNS = byDepth({ quick: 4, full: 10, long: 300 })
 const options = {
   numRuns: RUNS,
   ...(process.env['MILLRACE_SEED'] ? { seed: Number(process.env['MILLRACE_SEED']) } : {}),

@@ -11,7 +11,10 @@ else {
   test('Postgres does what the model of a queue does, command by command.', async () => {
     const harness = await postgresHarness({ server, client: 'pg' })
     try {
-      await modelHolds(harness, { numRuns: byDepth({ full: 12, long: 60 }), maxCommands: 30 })
+      await modelHolds(harness, {
+        numRuns: byDepth({ quick: 5, full: 12, long: 60 }),
+        maxCommands: 30,
+      })
     } finally {
       await harness.dispose()
     }

@@ -12,7 +12,10 @@ else {
     const { name, url } = server
     const harness = await redisHarness({ name, address: { url } })
     try {
-      await modelHolds(harness, { numRuns: byDepth({ full: 12, long: 60 }), maxCommands: 30 })
+      await modelHolds(harness, {
+        numRuns: byDepth({ quick: 5, full: 12, long: 60 }),
+        maxCommands: 30,
+      })
     } finally {
       await harness.dispose()
     }

@@ -5,7 +5,7 @@ import { modelHolds } from './queue-holds.ts'
 
 test('The memory transport does what the model of a queue does, command by command.', async () => {
   await modelHolds(memoryHarness(), {
-    numRuns: byDepth({ full: 100, long: 2_000 }),
+    numRuns: byDepth({ quick: 40, full: 100, long: 2_000 }),
     maxCommands: 60,
   })
 })

@@ -8,7 +8,7 @@ import { byDepth } from '../depth.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { type Hands, type Step, steps } from './store-steps.ts'
 
-const numRuns = byDepth({ full: 200, long: 3_000 })
+const numRuns = byDepth({ quick: 60, full: 200, long: 3_000 })
 
 test('a SQLite store answers every order of acts as the memory store does', async () => {
   await fc.assert(fc.asyncProperty(steps, compare), { numRuns })

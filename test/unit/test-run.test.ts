@@ -119,6 +119,16 @@ test('Every test file runs in exactly one wave, heavy servers one of a kind at a
   assert.deepEqual(stages(ROOT, [join(ROOT, 'test/nowhere')], 'full'), [])
 })
 
+test('At home what is left of the faults goes on beside all others, one file at a time.', () => {
+  const [first = []] = stages(ROOT, [], 'quick')
+  const faults = first.filter((wave) => wave.files.some((file) => file.includes('/test/faults/')))
+  assert.equal(first.length, 2)
+  assert.deepEqual(
+    faults.map(({ concurrency }) => concurrency),
+    [1],
+  )
+})
+
 test('At home the longest files are left out, by name; one that is named runs.', () => {
   const atHome = leftOut(ROOT, [], 'quick')
   const ran = (filters: readonly string[]): readonly string[] =>
