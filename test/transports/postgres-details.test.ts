@@ -267,6 +267,23 @@ for (const { name, url } of servers) {
     await bench.dispose()
   })
 
+  test(`${name}: a claim does not wait for a row that another transaction holds`, async () => {
+    const bench = await open(url)
+    const pool = nodePool(url, 1)
+    await bench.transport.send('q', [envelope('held'), envelope('free')], { signal })
+    const other = await pool.connect()
+    await other.query('BEGIN')
+    const messages = `${quoteIdentifier(bench.schema)}.message`
+    await other.query(`SELECT FROM ${messages} WHERE id = 'held' FOR UPDATE`)
+    const [taken] = await take(bench.transport, 'q', 2)
+    assert.equal(taken?.envelope.id, 'free')
+    await other.query('ROLLBACK')
+    other.release()
+    await pool.end()
+    assert.equal((await take(bench.transport, 'q', 2))[0]?.envelope.id, 'held')
+    await bench.dispose()
+  })
+
   test(`${name}: counters at their limits do not stop the queue`, async () => {
     const bench = await open(url)
     const { transport, schema } = bench
