@@ -76,7 +76,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
           last: (tx) => lastStatements(options, inbox, tx),
         },
       )
-      state = stateOf(outcome, joins(options, inbox))
+      state = isOverForUs(outcome, options) ? 'failed' : stateOf(outcome, joins(options, inbox))
       return committedValue(outcome, options)
     } catch (error) {
       if (state !== 'open') throw error
@@ -205,6 +205,16 @@ function lastStatements<Tx>(
 function stateOf(outcome: InboxOutcome<unknown>, joined: boolean): EffectState {
   if (outcome.kind === 'committed') return joined ? 'acked' : 'committed'
   return outcome.kind
+}
+
+/**
+ * Nothing was committed because the time of the run was over or the worker ends. The message is ours all the same, and has to be
+ * settled: nobody takes back what a session holds.
+ */
+function isOverForUs<Tx>(outcome: InboxOutcome<unknown>, options: EffectOptions<Tx>): boolean {
+  if (outcome.kind !== 'lost') return false
+  const forbidden = options.forbidden()
+  return forbidden !== undefined && forbidden.code !== 'MILLRACE_LEASE_LOST'
 }
 
 /**

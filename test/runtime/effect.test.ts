@@ -216,6 +216,27 @@ test('a run that lost its claim cannot commit, and learns why', async () => {
   await closeNow(app, clock)
 })
 
+test('an effect that its time runs out in commits nothing and is a failed attempt like any other, settled at once', async () => {
+  const { app, clock, queue } = await shared({
+    handlerTimeoutMs: 500,
+    retry: { attempts: 2, baseMs: 10, maxMs: 10 },
+  })
+  const attempts: number[] = []
+  app.work(queue, (message, ctx) => {
+    attempts.push(message.attempt)
+    return ctx.tx(() => new Promise<void>((resolve) => clock.after(800, resolve)))
+  })
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  // Long before a lease would end: a session has none that would.
+  await clock.advance(3_000)
+  assert.deepEqual(attempts, [1, 2])
+  assert.deepEqual([app.counters()['orders']?.lost, app.counters()['orders']?.dead], [0, 1])
+  const [letter] = (await app.admin.deadLetters.list(queue)).items
+  assert.match(letter?.reason ?? '', /took longer than handlerTimeoutMs/)
+  await closeNow(app, clock)
+})
+
 test('with the inbox in another store the key alone decides', async () => {
   const rows: string[] = []
   const { app, clock, queue } = await stage({
