@@ -5,9 +5,10 @@ import { test } from 'node:test'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { runCampaign } from './crash/verdict.ts'
 
-const subjects: readonly (readonly ['nats' | 'sqs', BackendName])[] = [
+const subjects: readonly (readonly ['nats' | 'sqs' | 'rabbitmq', BackendName])[] = [
   ['nats', 'nats'],
   ['sqs', 'sqs elasticmq'],
+  ['rabbitmq', 'rabbitmq'],
 ]
 
 for (const [kind, server] of subjects) {

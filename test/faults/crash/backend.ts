@@ -11,7 +11,7 @@ export type BackendSpec =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly schema: string }
   | {
-      readonly kind: 'redis' | 'nats' | 'sqs'
+      readonly kind: 'redis' | 'nats' | 'sqs' | 'rabbitmq'
       readonly url: string
       readonly prefix: string
       readonly file: string
@@ -62,6 +62,11 @@ export async function openStand(
       const { nats } = await import('millrace/nats')
       const { url, prefix, file } = spec
       return await openSqlite(nats({ servers: url, prefix, ackWaitMs: 1_000 }), file, wrap, true)
+    }
+    case 'rabbitmq': {
+      const { rabbitmq } = await import('millrace/rabbitmq')
+      const { url, prefix, file } = spec
+      return await openSqlite(rabbitmq({ url, prefix: `${prefix}-` }), file, wrap, true)
     }
     case 'sqs': {
       const { sqs } = await import('millrace/sqs')

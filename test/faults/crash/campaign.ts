@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type BackendSpec, openStand, type Stand, victims } from './backend.ts'
 import { type KillPoint, killPoints, recorded } from './recorder.ts'
 
 export interface CampaignOptions {
@@ -56,7 +56,9 @@ export async function campaign(options: CampaignOptions): Promise<CampaignReport
     stopped.add(options)
     for (const child of children) child.kill('SIGTERM')
     await Promise.all(working)
-    return await report(observer, recordFile, left)
+    // Only now can be seen what these had in hand.
+    if (left === 'unknown') await drained(run, observer, deadline)
+    return await report(observer, recordFile, left === 'unknown' ? await readyOn(observer) : left)
   } finally {
     stopped.add(options)
     for (const child of children) child.kill('SIGKILL')
@@ -99,27 +101,49 @@ async function keepWorking(run: Run, options: CampaignOptions, deadline: number)
   }
 }
 
-/** Waits until nothing is ready, scheduled or in flight any more; answers what is left at the deadline. */
+/**
+ * Waits until nothing is ready, scheduled or in flight any more; answers what is left at the deadline. Where the broker does not tell
+ * what is in flight: until nothing is ready and all that was sent has been run.
+ */
 async function settled(
-  observer: Awaited<ReturnType<typeof openStand>>,
-  options: CampaignOptions,
+  observer: Stand,
+  { recordFile }: CampaignOptions,
   deadline: number,
-): Promise<number> {
+): Promise<number | 'unknown'> {
   for (;;) {
     const { depth, scheduled, inFlight } = await observer.app.admin.stats(victims)
     const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0)
-    const killed = recorded(options.recordFile).filter((event) => event.what === 'killed').length
-    if (left === 0 || Date.now() > deadline) return left
-    if (killed < options.kills && left === 0) return left
+    const isOver = left === 0 && (inFlight !== undefined || (await allRun(observer, recordFile)))
+    if (isOver || Date.now() > deadline) return inFlight === undefined ? 'unknown' : left
     await wait(100)
   }
 }
 
-async function report(
-  observer: Awaited<ReturnType<typeof openStand>>,
-  recordFile: string,
-  left: number,
-): Promise<CampaignReport> {
+async function allRun(observer: Stand, recordFile: string): Promise<boolean> {
+  const effects = await observer.effects()
+  const events = recorded(recordFile)
+  const started = new Set(events.flatMap((one) => (one.what === 'started' ? [one.key] : [])))
+  return events.every(
+    (one) => one.what !== 'sent' || (one.key.startsWith('tx-') ? effects : started).has(one.key),
+  )
+}
+
+async function readyOn(observer: Stand): Promise<number> {
+  return (await observer.app.admin.stats(victims)).depth ?? 0
+}
+
+/** What a worker gives back as it ends is ready again: others get it, until one ends and leaves nothing. */
+async function drained(run: Run, observer: Stand, deadline: number): Promise<void> {
+  while ((await readyOn(observer)) > 0 && Date.now() < deadline) {
+    const child = run('worker.ts', ['never', '0'])
+    const exited = once(child, 'exit')
+    while ((await readyOn(observer)) > 0 && Date.now() < deadline) await wait(100)
+    child.kill('SIGTERM')
+    await exited
+  }
+}
+
+async function report(observer: Stand, recordFile: string, left: number): Promise<CampaignReport> {
   const events = recorded(recordFile)
   const kills = new Map<KillPoint, number>()
   const starts = new Map<string, number>()
