@@ -13,8 +13,9 @@ import {
   crashKeyOf,
   NOBODY_ALONE,
 } from './crash-book.ts'
+import { namelessAsCopies } from './nameless.ts'
 import { stillOurs } from './still-ours.ts'
-import { type Mark, type SuspectMarks, suspectMarks } from './suspect-marks.ts'
+import { isSuspect, type Mark, type SuspectMarks, suspectMarks } from './suspect-marks.ts'
 import { type WaitingSuspects, waitingSuspects } from './waiting-suspects.ts'
 import { type Woken, wakeable } from './wakeable.ts'
 
@@ -64,7 +65,7 @@ interface Marking extends CrashMarksOptions {
 }
 
 function markingSubscription(marking: Marking): Subscription {
-  const { inner, marks, waiting, clock } = marking
+  const { inner, marks, waiting, clock, copied } = marking
   const wake = wakeable()
   let isClosed = false
 
@@ -84,7 +85,9 @@ function markingSubscription(marking: Marking): Subscription {
         if (next !== undefined) return await handOutNext(marking, next)
         const waitMs = Math.max(0, until - clock.now())
         const { came, isWoken } = await below({ ...options, waitMs })
-        if (came.length > 0) return await handOut(marking, came)
+        const known = copied ? await namelessAsCopies(inner, came) : came
+        if (known.length > 0) return await handOut(marking, known)
+        if (came.length > 0) continue
         if (!isWoken || signal.aborted || isClosed) return []
       }
     } finally {
@@ -115,10 +118,6 @@ function markingSubscription(marking: Marking): Subscription {
       wake.wake()
     },
   }
-}
-
-function isSuspect({ alone, deliveries }: Delivery): boolean {
-  return alone || deliveries !== 1
 }
 
 async function handOutNext(

@@ -23,11 +23,15 @@ const HEADER_MAX = 16_384
 
 /** The message that goes on after this handing-out, as its copy. */
 export function nextCopy(
-  { envelope, sentAt, deliveries = 1 }: Delivery,
+  { envelope, sentAt, deliveries = 1, idIsPassing }: Delivery,
   { history, alone }: Attempts,
 ): Envelope {
   const past = { history, sentAt, copy: (envelope.copy ?? 0) + 1, deliveries }
-  return withPast(envelope, alone ? { ...past, alone } : past)
+  return withPast(envelope, {
+    ...past,
+    ...(alone && { alone }),
+    ...(idIsPassing && { idIsPassing }),
+  })
 }
 
 /** What a message went through, carried in a header where the backend keeps nothing beside it. */
@@ -40,6 +44,8 @@ export interface Past {
   readonly deliveries: number
   /** Its last holder but one died with it, and it did not run since. */
   readonly alone?: boolean
+  /** Its sender gave it no id: whatever this one knows it by, another copy of the message may have another. */
+  readonly idIsPassing?: true
 }
 
 /** The same message, as the copy that continues it. */
@@ -53,10 +59,10 @@ export function withPast(envelope: Envelope, past: Past): Envelope {
 export function readPast(delivery: Delivery): Delivery {
   const { [PAST_HEADER]: text, ...headers } = delivery.envelope.headers
   if (text === undefined) return { ...delivery, history: freshHistory }
-  const { history, sentAt, copy, deliveries: before, alone } = parsed(text, delivery.sentAt)
+  const { copy, deliveries: before, alone, ...past } = parsed(text, delivery.sentAt)
   const envelope = { ...delivery.envelope, headers, copy }
   const deliveries = delivery.deliveries && saturated(before + delivery.deliveries)
-  return { ...delivery, envelope, history, sentAt, deliveries, alone: alone || delivery.alone }
+  return { ...delivery, ...past, envelope, deliveries, alone: alone || delivery.alone }
 }
 
 /** A dead letter as a store keeps it: what its message went through stays in the header too, so that a redrive goes on there. */
@@ -82,7 +88,8 @@ export function withoutPast(letter: DeadLetter): DeadLetter {
 
 /** The message of a stored letter, as it starts again. */
 export function redrivenCopy({ envelope, history, sentAt }: DeadLetter): Envelope {
-  const past = parsed(envelope.headers[PAST_HEADER] ?? '', sentAt)
+  // From here on there is one copy alone, the letter's.
+  const { idIsPassing: _, ...past } = parsed(envelope.headers[PAST_HEADER] ?? '', sentAt)
   return withPast(envelope, { ...past, history: afterRedrive(history), copy: past.copy + 1 })
 }
 
@@ -125,6 +132,7 @@ function parsed(text: string, sentAt: number): Past {
     copy: finite(value.copy) ?? 0,
     deliveries: finite(value.deliveries) ?? 0,
     alone: value.alone === true,
+    ...(value.idIsPassing === true && { idIsPassing: true }),
   }
 }
 

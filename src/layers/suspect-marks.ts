@@ -33,6 +33,11 @@ export interface SuspectMarksOptions {
   readonly me: string
 }
 
+/** It was handed out before, or may have been. */
+export function isSuspect({ alone, deliveries }: Delivery): boolean {
+  return alone || deliveries !== 1
+}
+
 /** Behind the name of a runner that ran it alone. */
 const ALONE = '!'
 const LOSE_TRIES = 3

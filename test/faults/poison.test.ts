@@ -6,31 +6,39 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type BackendName, backendUrl } from '../backends.ts'
+import { withChannel } from '../transports/rabbitmq-subjects.ts'
 import { until } from '../transports/until.ts'
 import { appOn, COUNT, noted, type Place, POISON, queueOf } from './poison-app.ts'
 
 /** With the crash that nobody saw. A lease that ends on a machine that is busy for seconds is a crash like any other. */
-const subjects: readonly (readonly [Place['kind'], BackendName, deaths: readonly number[]])[] = [
+const subjects: readonly (readonly [
+  Place['kind'],
+  BackendName,
+  deaths: readonly number[],
+  sender?: 'another program',
+])[] = [
   ['quorum', 'rabbitmq', [4]],
   ['classic', 'rabbitmq', [4]],
+  // Its messages have no id that a mark could be found by.
+  ['quorum', 'rabbitmq', [4], 'another program'],
+  ['classic', 'rabbitmq', [4], 'another program'],
   ['standard', 'sqs elasticmq', [3, 4]],
   ['fifo', 'sqs elasticmq', [3, 4]],
   ['hold', 'kafka', [4]],
   ['park', 'kafka', [4]],
 ]
 
-for (const [kind, backend, deaths] of subjects) {
+for (const [kind, backend, deaths, sender = 'an app'] of subjects) {
   const url = backendUrl(backend)
   if (url === undefined) continue
-  test(`${backend} ${kind}: a message that kills its worker each time is dead, and its neighbours get done`, async (t) => {
+  test(`${backend} ${kind}: a message of ${sender} that kills its worker each time is dead, and its neighbours get done`, async (t) => {
     const place = await placeOf(t, kind, url)
     const app = await appOn(place)
     t.after(() => app.close({ timeoutMs: 0 }))
     const queue = queueOf(place)
-    await app.sendBatch(
-      queue,
-      Array.from({ length: COUNT }, (_, n) => ({ n })),
-    )
+    const payloads = Array.from({ length: COUNT }, (_, n) => ({ n }))
+    if (sender === 'an app') await app.sendBatch(queue, payloads)
+    else await publishBare(url, queue.name, payloads)
     const dead = async () => (await app.admin.deadLetters.list(queue)).items
     const done = (): ReadonlySet<number> => new Set(noted(place, 'done'))
     let worker = startWorker(t, place)
@@ -54,6 +62,17 @@ for (const [kind, backend, deaths] of subjects) {
     t.diagnostic(
       `${killed} processes died; ${noted(place, 'begun').length} runs for ${COUNT} messages`,
     )
+  })
+}
+
+/** Without `message-id` and without headers. */
+function publishBare(url: string, queue: string, payloads: readonly object[]): Promise<void> {
+  return withChannel(url, async (channel) => {
+    for (const payload of payloads) {
+      channel.sendToQueue(queue, Buffer.from(JSON.stringify(payload)), { persistent: true })
+    }
+    // What is answered behind them.
+    await channel.checkQueue(queue)
   })
 }
 

@@ -4,11 +4,13 @@ import { type VirtualClock, virtualClock } from 'millrace/testing'
 import { codeOf } from '../../src/conformance/acts.ts'
 import { copies } from '../../src/layers/copies.ts'
 import { crashMarks } from '../../src/layers/crash-marks.ts'
+import { PAST_HEADER } from '../../src/layers/past.ts'
 import { settleEach } from '../../src/layers/settle-each.ts'
 import type { Delivery, Settlement } from '../../src/model/delivery.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { beforeRun } from '../../src/model/retry.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { refused } from '../../src/transport/outcomes.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { memoryHarness } from '../transports/memory-harness.ts'
 import { bare } from './bare.ts'
@@ -24,6 +26,8 @@ interface Holder {
   readonly transport: Transport
   /** Its broker takes no settlement. */
   isDeaf: boolean
+  /** Its broker takes no message. */
+  takesNothing: boolean
   readonly counting: CountingStore
   die(): Promise<void>
 }
@@ -34,8 +38,19 @@ interface Stage {
   send(from: Holder, ...ids: readonly string[]): Promise<void>
 }
 
-/** Holders on one bare broker with leases and one store. */
-async function stage(): Promise<Stage> {
+/** What a broker makes of a message that its sender gave no id: another one at each handing out, until a copy has one. */
+function renamed(delivery: Delivery): Delivery {
+  const { envelope } = delivery
+  if (PAST_HEADER in envelope.headers) return delivery
+  const id = `made-${Math.random()}`
+  return { ...delivery, idIsPassing: true, envelope: { ...envelope, id } }
+}
+
+/**
+ * Holders on one bare broker with leases and one store.
+ * @param given how a delivery of the broker looks
+ */
+async function stage(given = (delivery: Delivery): Delivery => delivery): Promise<Stage> {
   const harness = memoryHarness()
   const { time } = harness
   const name = await harness.freshQueue()
@@ -45,7 +60,7 @@ async function stage(): Promise<Stage> {
     time,
     holder: async () => {
       const memory = await harness.connect()
-      const broker = mortal(bare(memory))
+      const broker = mortal(bare(memory, { delay: memory.traits.delay }))
       const { thing, die } = mortalStore(await stores.connect({ ...context, migrate: 'auto' }))
       const counting = countingStore(thing)
       const options = { store: counting.store, clock: time, random: Math.random, copied: true }
@@ -57,10 +72,16 @@ async function stage(): Promise<Stage> {
       }
       const deaf: Transport = {
         ...broker.thing,
-        subscribe: async (queue, given) => {
-          const from = await broker.thing.subscribe(queue, given)
-          return { ...from, settle: settleUnless(from.settle) }
+        subscribe: async (queue, subscribeOptions) => {
+          const from = await broker.thing.subscribe(queue, subscribeOptions)
+          const receive: Subscription['receive'] = async (asked) =>
+            (await from.receive(asked)).map(given)
+          return { ...from, receive, settle: settleUnless(from.settle) }
         },
+        send: async (queue, batch, options) =>
+          holder.takesNothing
+            ? batch.map(() => refused('full', { retryable: true }))
+            : broker.thing.send(queue, batch, options),
       }
       const top = crashMarks(copies(deaf), options)
       const transport: Transport = {
@@ -69,7 +90,7 @@ async function stage(): Promise<Stage> {
         send: (_, batch, given) => top.send(name, batch, given),
       }
       const holder: Holder = {
-        ...{ transport, counting, isDeaf: false },
+        ...{ transport, counting, isDeaf: false, takesNothing: false },
         die: async () => {
           broker.die()
           die()
@@ -365,4 +386,57 @@ test('What one consumer of a log loses to another is no crash.', async () => {
   assert.ok(moved)
   assert.equal(moved.history.crashes, 0)
   assert.equal(moved.alone, false)
+})
+
+test('Of a message without an id crashes are counted from its second handing out on, as of one that has one.', async () => {
+  const on = await stage(renamed)
+  const { time } = on
+  await on.send(await on.holder(), 'whatever', 'other')
+  // Not seen: nobody could find a mark of the first handing out.
+  await crash(on, 2)
+  const next = async (from: Subscription): Promise<readonly Delivery[]> => {
+    const none = await receive(from)
+    if (none.length > 0) return none
+    await time.advance(10)
+    return await receive(from)
+  }
+  const seen: Delivery[][] = []
+  for (let life = 0; life < 3; life++) {
+    const holder = await on.holder()
+    seen.push([...(await next(await subscribe(holder)))])
+    await holder.die()
+  }
+  const [first = [], second = [], third = []] = seen
+  assert.deepEqual(
+    seen.map((batch) => batch.map(({ history, alone }) => [history.crashes, alone])),
+    [
+      [
+        [0, false],
+        [0, false],
+      ],
+      [[1, true]],
+      [[2, true]],
+    ],
+  )
+  // By now it has one name, which no inbox may count on all the same.
+  assert.ok(idsOf(first).includes(idsOf(second)[0] ?? ''))
+  assert.deepEqual(idsOf(second), idsOf(third))
+  assert.ok([...first, ...second].every(({ idIsPassing }) => idIsPassing === true))
+})
+
+test('A message without an id that comes again is not run while the broker takes no copy of it: it goes back, and that is said.', async () => {
+  const on = await stage(renamed)
+  await on.send(await on.holder(), 'whatever')
+  await crash(on, 1)
+  const holder = await on.holder()
+  holder.takesNothing = true
+  const from = await subscribe(holder)
+  await assert.rejects(receive(from), {
+    code: 'MILLRACE_UNAVAILABLE',
+    message: /1 messages came again without an id/,
+  })
+  holder.takesNothing = false
+  assert.deepEqual(await receive(from), [])
+  await on.time.advance(10)
+  assert.equal((await receive(from)).length, 1)
 })
