@@ -17,8 +17,8 @@ export const delay: Family = {
         const sentAt = now()
         await send(near, name, message({ delayMs: DELAY_MS }))
         const subscription = await subscribe(far, name)
-        assert.deepEqual(await receive(subscription), [])
-        await one(subscription)
+        // On a slow machine the delay may be over before anybody looks; early is what it must not be.
+        if ((await receive(subscription)).length === 0) await one(subscription)
         assert.ok(now() - sentAt >= DELAY_MS - 20, `came after ${now() - sentAt} ms`)
       },
     },
@@ -42,8 +42,7 @@ export const delay: Family = {
         const readyAt = now() + 800
         await send(near, name, message({ readyAt }))
         const subscription = await subscribe(far, name)
-        assert.deepEqual(await receive(subscription), [])
-        await one(subscription)
+        if ((await receive(subscription)).length === 0) await one(subscription)
         assert.ok(now() >= readyAt - 20, `came ${readyAt - now()} ms early`)
       },
     },

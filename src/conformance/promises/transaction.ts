@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Transaction, Transport } from '../../transport/transport.ts'
-import { acked, assertAllOk, assertLost, codeOf, present } from '../acts.ts'
+import { acked, assertAllOk, assertGauge, assertLost, codeOf, present } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 
 const transactional = ({ transport }: Subject): boolean => transport.transaction !== undefined
@@ -102,30 +102,18 @@ export const transaction: Family = {
     {
       title: 'An ack in a transaction that commits settles the message.',
       when: leased,
-      async keep({
-        queue,
-        near,
-        far,
-        message,
-        send,
-        begin,
-        subscribe,
-        subscribeShortly,
-        one,
-        settle,
-        leaseRunsOut,
-        receive,
-      }) {
+      async keep({ queue, near, far, message, send, begin, subscribe, one, settle, receive }) {
         const name = await queue()
         await send(near, name, message())
-        const subscription = await subscribeShortly(near, name)
+        const subscription = await subscribe(near, name)
         const delivery = await one(subscription)
         const user = await begin()
         assertAllOk(await (await within(near, user.tx)).ack(name, [delivery]))
         await user.commit()
         const [again] = await settle(subscription, acked(delivery))
         assertLost(again)
-        await leaseRunsOut()
+        const left = await far.browse?.gauge(name)
+        if (left !== undefined) assertGauge(left, { depth: 0, inFlight: 0, scheduled: 0 })
         assert.deepEqual(await receive(await subscribe(far, name)), [])
       },
     },
