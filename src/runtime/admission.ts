@@ -20,6 +20,8 @@ export interface Admission {
    * returns.
    */
   admitNow(messages: number, onTheWay: number): void
+  /** These were removed from the queue. */
+  freed(messages: number): void
 }
 
 const SAMPLE_FULL_MS = 200
@@ -38,7 +40,7 @@ export interface AdmissionOptions {
 export function admission(options: AdmissionOptions): Admission {
   const { queue, transport } = options
   if (transport.traits.capacity === 'exact' || queue.capacity === 'unbounded') {
-    return { admit: () => undefined, admitNow: () => undefined }
+    return { admit: () => undefined, admitNow: () => undefined, freed: () => undefined }
   }
   return sampledAdmission(queue.capacity.maxDepth, options)
 }
@@ -90,6 +92,9 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
     admitNow: (messages, onTheWay) => {
       if (isStale()) sample(onTheWay).catch(() => undefined)
       decide(messages)
+    },
+    freed: (messages) => {
+      total = Math.max(0, total - messages)
     },
   }
 }

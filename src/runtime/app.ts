@@ -71,4 +71,6 @@ export interface QueueCounters {
   /** Runs that went on after their timeout; now. */
   readonly abandoned: number
   readonly lost: number
+  /** Removed for newer ones because the queue was full (`whenFull: 'shed'`), by sends of this process. */
+  readonly shed: number
 }

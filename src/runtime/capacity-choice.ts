@@ -2,7 +2,7 @@ import { read } from '../model/probe.ts'
 import { type Problems, show } from '../model/problems.ts'
 
 /** How much a queue may hold, and what a send does when it holds that. Ready, scheduled and in flight count. */
-export type CapacityOptions = RejectWhenFull | WaitWhenFull | 'unbounded'
+export type CapacityOptions = RejectWhenFull | WaitWhenFull | ShedWhenFull | 'unbounded'
 
 interface Bounded {
   /** Most messages, 1 to 1,000,000,000. Default 100,000. */
@@ -26,6 +26,16 @@ export interface WaitWhenFull extends Bounded {
   readonly waitMs: number
 }
 
+export interface ShedWhenFull extends Bounded {
+  /**
+   * The send makes room: of what waits the lowest priority goes, and of that the oldest; none with a higher priority than its own. On
+   * memory, SQLite, Postgres and Redis. QueueFullError when nothing may go.
+   */
+  readonly whenFull: 'shed'
+  /** What becomes of it: a dead letter of class `permanent`, or nothing but a count. Default `nowhere`. */
+  readonly shedTo?: 'nowhere' | 'dead-letters'
+}
+
 /** With every default filled in. */
 export type CapacityChoice =
   | {
@@ -39,6 +49,12 @@ export type CapacityChoice =
       readonly whenFull: 'wait'
       readonly waitMs: number
     }
+  | {
+      readonly maxDepth: number
+      readonly retryAfterMaxMs: number
+      readonly whenFull: 'shed'
+      readonly shedTo: 'nowhere' | 'dead-letters'
+    }
   | 'unbounded'
 
 const RETRY_AFTER_MAX_MS = 60_000
@@ -48,16 +64,26 @@ export function retryAfterMaxMs({ capacity }: { readonly capacity: CapacityChoic
   return capacity === 'unbounded' ? RETRY_AFTER_MAX_MS : capacity.retryAfterMaxMs
 }
 
-const WHEN_FULL = ['reject', 'wait']
+const WHEN_FULL = ['reject', 'wait', 'shed']
 
 export function resolveCapacity(
-  capacity: CapacityOptions | undefined,
+  {
+    capacity,
+    orderingKey,
+  }: { readonly capacity?: CapacityOptions | undefined; readonly orderingKey?: unknown },
   found: Problems,
 ): CapacityChoice {
   if (capacity === 'unbounded') return 'unbounded'
   const { maxDepth, retryAfterMaxMs } = boundsOf(capacity, found)
   const whenFull: unknown = read(capacity, 'whenFull') ?? 'reject'
   const waitMs: unknown = read(capacity, 'waitMs')
+  const shedTo: unknown = read(capacity, 'shedTo')
+  if (waitMs !== undefined && whenFull !== 'wait') {
+    found.add('capacity.waitMs: only with whenFull "wait"')
+  }
+  if (shedTo !== undefined && whenFull !== 'shed') {
+    found.add('capacity.shedTo: only with whenFull "shed"')
+  }
   if (whenFull === 'wait') {
     const limits = { min: 1, max: 3_600_000 }
     return {
@@ -67,10 +93,21 @@ export function resolveCapacity(
       waitMs: found.number('capacity.waitMs', waitMs, limits),
     }
   }
+  if (whenFull === 'shed') {
+    if (orderingKey !== undefined) {
+      found.add(
+        'capacity.whenFull: "shed" with orderingKey would leave gaps in a key; use "reject" or "wait"',
+      )
+    }
+    if (shedTo !== undefined && shedTo !== 'nowhere' && shedTo !== 'dead-letters') {
+      found.add(`capacity.shedTo: expected "nowhere" or "dead-letters", got ${show(shedTo)}`)
+    }
+    const kept = shedTo === 'dead-letters' ? shedTo : 'nowhere'
+    return { maxDepth, retryAfterMaxMs, whenFull, shedTo: kept }
+  }
   if (whenFull !== 'reject') {
     found.add(`capacity.whenFull: expected one of ${WHEN_FULL.join(', ')}, got ${show(whenFull)}`)
   }
-  if (waitMs !== undefined) found.add('capacity.waitMs: only with whenFull "wait"')
   return { maxDepth, retryAfterMaxMs, whenFull: 'reject' }
 }
 
@@ -81,7 +118,11 @@ function boundsOf(
   if (typeof capacity === 'string') {
     found.add(`capacity: expected { maxDepth } or "unbounded", got ${show(capacity)}`)
   } else if (capacity !== undefined) {
-    found.knownKeys(capacity, ['maxDepth', 'whenFull', 'waitMs', 'retryAfterMaxMs'], 'capacity')
+    found.knownKeys(
+      capacity,
+      ['maxDepth', 'whenFull', 'waitMs', 'shedTo', 'retryAfterMaxMs'],
+      'capacity',
+    )
   }
   return {
     maxDepth: found.number('capacity.maxDepth', capacity?.maxDepth, {

@@ -13,5 +13,6 @@ export function counting(): Counting {
     duplicates: 0,
     abandoned: 0,
     lost: 0,
+    shed: 0,
   }
 }

@@ -9,14 +9,12 @@ import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
-import { admission, totalOf } from './admission.ts'
 import { announcements } from './announcements.ts'
 import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
-import { retryAfterMaxMs } from './capacity-choice.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
-import { type DrainRate, drainRate } from './drain-rate.ts'
+import type { DrainRate } from './drain-rate.ts'
 import {
   breakersOf,
   limiterOf,
@@ -31,9 +29,9 @@ import type { Handler } from './message.ts'
 import { type ResolvedOptions, resolveOptions } from './millrace-options.ts'
 import { openParts, type Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
-import { type Sender, sender } from './sender.ts'
+import { queueSender } from './queue-sender.ts'
+import type { Sender } from './sender.ts'
 import { transactionSends } from './transaction-sends.ts'
-import { waitingSender } from './waiting-sender.ts'
 import { type ResolvedWork, resolveWork, WORK_KEYS } from './work-options.ts'
 import { type Worker, worker } from './worker.ts'
 
@@ -147,38 +145,22 @@ function makeLanes<Tx>(
   parts: Parts<Tx>,
   closed: AbortSignal,
 ): ReadonlyMap<string, Lane> {
-  const { clock, random } = resolved
+  const { clock, random, logger } = resolved
   const newId = idMaker(clock, random)
   const { transport, outbox, store } = parts
   const transactions = transactionSends(transport, outbox)
   const lanes = new Map<string, Lane>()
   for (const queue of resolved.queues) {
     const counters = counting()
-    const drain = drainRate({
-      now: () => clock.now(),
-      maxMs: retryAfterMaxMs(queue),
-      total: () => totalOf(transport, queue.name),
-    })
-    const made = sender({
-      queue,
-      transport,
-      transactions,
-      admission: admission({ queue, transport, now: () => clock.now(), drain }),
-      prepare: { newId, backend: transport },
-      drain,
-      onSent: (messages) => {
-        counters.sent += messages
-        drain.sent(messages)
-      },
-      closed,
+    const sending = queueSender({
+      ...{ queue, transport, transactions, counters, clock, logger, newId, closed },
     })
     const measures = meter({ ...resolved, queue: queue.name, store, closed })
     const broken = breakersOf(queue, resolved, store, closed)
     lanes.set(queue.name, {
       queue,
-      sender: waitingSender(made, { queue, clock, drain, closed }),
+      ...sending,
       counters,
-      drain,
       meter: measures,
       breakers: broken,
     })

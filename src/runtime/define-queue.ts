@@ -64,7 +64,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
         default: DAY_MS,
       }),
     },
-    capacity: resolveCapacity(options.capacity, found),
+    capacity: resolveCapacity(options, found),
     ...(options.downstream ? { downstream: options.downstream } : {}),
     rateLimit: resolveRateLimit(options.rateLimit, found),
     breaker: resolveBreaker(options.downstream, options, found),

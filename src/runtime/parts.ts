@@ -10,6 +10,7 @@ import { read } from '../model/probe.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
+import { capacityRefusals } from './capacity-refusals.ts'
 import type { ResolvedClaimCheck } from './claim-check-choice.ts'
 import type { MillraceOptions } from './create.ts'
 import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
@@ -87,6 +88,7 @@ async function onBackend(
   const claimCheck = resolved.claimCheck && limited(resolved.claimCheck, below)
   const transport = keep(checked(below, claimCheck, resolved))
   refused.add(orderRefusals(transport, resolved.queues))
+  refused.add(capacityRefusals(transport, resolved.queues))
   const specs = resolved.queues.map(specOf)
   const { topology } = transport
   if (refused.any()) {

@@ -56,6 +56,8 @@ export interface Transport {
   readonly topology: Topology
   readonly browse?: Browse
   readonly shelf?: Shelf
+  /** Makes room in a full queue at the cost of what waits. Absent where the backend cannot remove it. */
+  readonly shed?: (queue: string, options: ShedOptions) => Promise<number>
   /** Where `onDead: 'halt-key'` can be kept. */
   readonly haltedKeys?: HaltedKeys
   /**
@@ -75,6 +77,20 @@ export interface SendOptions {
   /** Store all or nothing: when one item cannot be stored, none is, and each other one answers that fault's code
    * with outcome `notApplied` (traits.atomicBatch). */
   readonly atomic?: boolean
+}
+
+/**
+ * What goes first: of the ready ones those of the lowest priority, of these the oldest; then scheduled ones, those that are due last.
+ * What is in flight, what comes alone after a crash and what has an ordering key stays.
+ */
+export interface ShedOptions {
+  /** At most so many, at least 1. */
+  readonly max: number
+  /** None with a higher priority than this. */
+  readonly upTo: number
+  /** They become dead letters of class `permanent` with this reason, in the same step; absent: they are gone. */
+  readonly reason?: string
+  readonly signal: AbortSignal
 }
 
 /** One consumer's view of one queue. Always pulled: a pushing backend fills a buffer no larger than maxInFlight. */

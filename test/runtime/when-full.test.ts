@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { createMillrace, defineQueue, QueueFullError } from 'millrace'
+import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
+import type { Connector } from 'millrace/transport'
 import { pause } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { drainRate } from '../../src/runtime/drain-rate.ts'
@@ -131,6 +133,90 @@ test('wait: a send in a transaction does not wait, and the transaction survives'
   assert.equal(db.prepare('SELECT count(*) AS n FROM row').get()?.n, 1)
   await app.close()
   db.close()
+})
+
+test('shed: the newest of a priority displace the oldest of it, none that is more urgent; what went is counted and said', async () => {
+  const { app, clock, queue, lines } = await stage({
+    queue: { capacity: { maxDepth: 3, whenFull: 'shed' } },
+  })
+  const [low, urgent] = await app.sendBatch(queue, ids(2), { priority: 0 })
+  await app.send(queue, { orderId: 'urgent' }, { priority: 9 })
+  await app.send(queue, { orderId: 'normal' }, { priority: 5 })
+  assert.equal(await app.admin.messages.get(queue, low?.id ?? ''), null)
+  assert.notEqual(await app.admin.messages.get(queue, urgent?.id ?? ''), null)
+  await app.sendBatch(queue, ids(2), { priority: 5 })
+  await assert.rejects(app.send(queue, { orderId: 'low' }, { priority: 4 }), FULL)
+  const { depth, dead } = await app.admin.stats(queue)
+  assert.deepEqual([depth, dead, app.counters()[queue.name]?.shed], [3, 0, 3])
+  assert.ok(
+    lines.some(({ level, message }) => level === 'warn' && /is full: 1 .* shed/.test(message)),
+  )
+  await closeNow(app, clock)
+})
+
+test('shed: to the dead letters, where they say why and can be redriven', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { capacity: { maxDepth: 2, whenFull: 'shed', shedTo: 'dead-letters' } },
+  })
+  const [first] = await app.sendBatch(queue, ids(2))
+  await app.send(queue, { orderId: 'newer' })
+  const { items } = await app.admin.deadLetters.list(queue)
+  assert.deepEqual(
+    items.map(({ id, errorClass, attempts }) => [id, errorClass, attempts.length]),
+    [[first?.id, 'permanent', 0]],
+  )
+  assert.match(items[0]?.reason ?? '', /shed: the queue held 2 messages/)
+  await closeNow(app, clock)
+})
+
+test('shed: what is in hand stays, and a send that nothing can give way to is refused', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { capacity: { maxDepth: 2, whenFull: 'shed' } },
+  })
+  const handled: string[] = []
+  app.work(
+    queue,
+    async ({ payload }) => {
+      await pause(clock, 5_000)
+      handled.push(payload.orderId)
+    },
+    { concurrency: 2 },
+  )
+  await app.sendBatch(queue, ids(2))
+  await app.start()
+  await clock.advance(1_000)
+  await assert.rejects(app.send(queue, { orderId: 'late' }), FULL)
+  await clock.advance(10_000)
+  assert.deepEqual(handled, ['o-0', 'o-1'])
+  await closeNow(app, clock)
+})
+
+test('shed: refused where nothing that waits can be removed, and with an order by key', async () => {
+  const capacity = { maxDepth: 2, whenFull: 'shed' } as const
+  const queue = defineQueue({ name: 'orders', owner: 'team', payload: orderSchema, capacity })
+  const weak: Connector = {
+    ...memory(),
+    connect: async (context) => {
+      const { shed: _, ...transport } = await memory().connect(context)
+      return transport
+    },
+  }
+  await assert.rejects(createMillrace({ transport: weak, queues: [queue], logger: silentLogger }), {
+    code: 'MILLRACE_INVALID_OPTIONS',
+    message: /whenFull: memory cannot remove what waits/,
+  })
+  assert.throws(
+    () =>
+      defineQueue({
+        name: 'orders',
+        owner: 'team',
+        payload: orderSchema,
+        capacity,
+        orderingKey: ({ orderId }) => orderId,
+        onDead: 'continue',
+      }),
+    /"shed" with orderingKey would leave gaps/,
+  )
 })
 
 test('capacity: wrong options are named at once', () => {

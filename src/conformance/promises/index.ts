@@ -18,6 +18,7 @@ import { receive } from './receive.ts'
 import { redrive } from './redrive.ts'
 import { release } from './release.ts'
 import { send } from './send.ts'
+import { shedding } from './shedding.ts'
 import { traits } from './traits.ts'
 import { transaction } from './transaction.ts'
 import { workloads } from './workloads.ts'
@@ -39,6 +40,7 @@ export const families: readonly Family[] = [
   batch,
   limits,
   capacity,
+  shedding,
   transaction,
   browse,
   close,

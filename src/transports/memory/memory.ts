@@ -9,6 +9,7 @@ import { openSubscriptions } from '../../transport/subscriptions.ts'
 import type { ConnectContext, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { haltedKeys } from './halted-keys.ts'
+import { shedOf } from './shed.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, newStore, type Store } from './store.ts'
 import { memorySubscription } from './subscription.ts'
@@ -96,6 +97,10 @@ function memoryTransport(store: Store, context: ConnectContext): Transport {
     },
     browse: browse(store, clock, open),
     shelf: shelf(store, clock, open),
+    async shed(name, options) {
+      open(options.signal)
+      return shedOf(needQueue(store, name), options, clock.now())
+    },
     haltedKeys: haltedKeys(store, clock, open),
     transaction(tx) {
       open()

@@ -6,6 +6,7 @@ import type { Entry } from './entry.ts'
 import { type Heap, heap } from './heap.ts'
 import { type KeyLines, keyLines } from './key-lines.ts'
 import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
+import { shedFrom } from './shed.ts'
 import { memoryTraits } from './traits.ts'
 
 const PRIORITIES: number = memoryTraits.priorities
@@ -31,6 +32,8 @@ export interface MemoryQueue {
   renew(entry: Entry, leaseMs: number, now: number): void
   /** Puts back what is in flight. */
   release(entry: Entry, release: ReleaseEntry, now: number): void
+  /** What would go when the queue is full; see ShedOptions of the seam. */
+  firstToGo(max: number, upTo: number): readonly Entry[]
   /** It has ended; the next one of its ordering key stands in line then. */
   remove(entry: Entry, now: number): void
   /** It has died: as `remove`, but where deaths halt their key nothing of it goes on. */
@@ -52,7 +55,7 @@ export interface ReleaseEntry {
   readonly readyAt: number
 }
 
-interface Lines {
+export interface Lines {
   /** One line per priority. */
   readonly ready: readonly Heap<Entry>[]
   readonly quarantined: Heap<Entry>
@@ -126,6 +129,7 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
       leave(entry)
       lease(entry, leaseMs, now)
     },
+    firstToGo: (max, upTo) => shedFrom(lines, max, upTo),
     remove(entry, now) {
       end(entry)
       stand(ordered.leave(entry), now)
@@ -138,10 +142,7 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
     skip: (key, messageId, now) => stand(ordered.skip(key, messageId), now),
     halted: ordered,
     nextDueAt: () => earliest(lines.scheduled.peek()?.readyAt, lines.leased.peek()?.leaseEndsAt),
-    gauge(now) {
-      sweep(now)
-      return gaugeOf(lines, queue, ordered.size, now)
-    },
+    gauge: (now) => gaugeOf(lines, queue, ordered.size, now),
     wake: () => wakeAll(queue.waiting),
   }
   return queue
@@ -201,6 +202,7 @@ function popReady(lines: Lines, max: number): readonly Entry[] {
 }
 
 function gaugeOf(lines: Lines, queue: MemoryQueue, behind: number, now: number): Gauge {
+  queue.sweep(now)
   const ready = [...lines.ready, lines.quarantined]
   const oldestAt = earliest(...ready.map((line) => line.peek()?.readyAt))
   return {

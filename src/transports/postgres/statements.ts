@@ -141,6 +141,38 @@ WITH gone AS (
 )
 SELECT seq::float8 AS seq FROM gone`
 
+/**
+ * Parameters: queue, highest priority, how many, reason (null: they are gone). Each priority by itself: the index of the ready ones
+ * then gives the oldest without a sort.
+ */
+export const SHED = `
+WITH ready AS MATERIALIZED (
+  SELECT waiting.seq FROM generate_series(0, $2::integer) AS level,
+    LATERAL (
+      SELECT seq FROM {schema}.message
+      WHERE queue_id = $1::integer AND state = 0 AND priority = level::smallint AND ordering_key IS NULL
+      ORDER BY seq LIMIT $3::integer FOR UPDATE SKIP LOCKED
+    ) AS waiting
+  LIMIT $3::integer
+), late AS MATERIALIZED (
+  SELECT seq FROM {schema}.message
+  WHERE queue_id = $1::integer AND state = 1 AND priority <= $2::integer AND NOT alone AND ordering_key IS NULL
+  ORDER BY ready_at DESC LIMIT greatest(0, $3::integer - (SELECT count(*) FROM ready)::integer) FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM {schema}.message WHERE seq = ANY (ARRAY(SELECT seq FROM ready UNION ALL SELECT seq FROM late))
+  RETURNING *
+), shelved AS (
+  INSERT INTO {schema}.dead_letter
+    (queue_id, id, dead_at, error_class, reason, owner, sent_at, priority, counted, crashes, redrives,
+     throttled_since, idempotency_key, ordering_key, headers, records, body)
+  SELECT queue_id, id, date_trunc('milliseconds', clock_timestamp()), 'permanent', $4::text,
+    (SELECT owner FROM {schema}.queue AS queue WHERE queue.id = queue_id), sent_at, priority, counted, crashes,
+    redrives, throttled_since, idempotency_key, ordering_key, headers, records, body
+  FROM gone WHERE $4::text IS NOT NULL
+  ON CONFLICT (queue_id, id) DO NOTHING
+)
+SELECT count(*)::int4 AS n FROM gone`
+
 /** One row for each batch that was received together; messages are only looked at. */
 export const RENEW = `
 WITH renewed AS (

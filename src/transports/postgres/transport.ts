@@ -12,6 +12,7 @@ import type {
 import { browse } from './browse.ts'
 import { haltedKeys } from './halted-keys.ts'
 import { send } from './send.ts'
+import { shed } from './shed.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, query, type Store } from './store.ts'
 import { postgresSubscription } from './subscription.ts'
@@ -45,6 +46,7 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
     browse: browse(store),
     shelf: shelf(store),
+    shed: (queue, options) => shed(store, queue, options),
     haltedKeys: haltedKeys(store),
     transaction: (tx) =>
       store.closing.aborted ? Promise.reject(closedError('the transport')) : findTransaction(tx),

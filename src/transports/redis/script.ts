@@ -3,6 +3,7 @@ import * as adminScripts from './scripts/admin.ts'
 import * as claimScripts from './scripts/claim.ts'
 import * as sendScripts from './scripts/send.ts'
 import * as settleScripts from './scripts/settle.ts'
+import * as shedScripts from './scripts/shed.ts'
 import * as topologyScripts from './scripts/topology.ts'
 
 type Name =
@@ -10,6 +11,7 @@ type Name =
   | keyof typeof claimScripts
   | keyof typeof sendScripts
   | keyof typeof settleScripts
+  | keyof typeof shedScripts
   | keyof typeof topologyScripts
 
 const sources: Readonly<Record<Name, string>> = {
@@ -17,6 +19,7 @@ const sources: Readonly<Record<Name, string>> = {
   ...claimScripts,
   ...sendScripts,
   ...settleScripts,
+  ...shedScripts,
   ...topologyScripts,
 }
 

@@ -4,6 +4,7 @@ import { openSubscriptions, type Subscriptions } from '../../transport/subscript
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { send } from './send.ts'
+import { shed } from './shed.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, type Store } from './store.ts'
 import { redisSubscription } from './subscription.ts'
@@ -33,6 +34,7 @@ export function redisTransport({ store, facts, end }: TransportParts): Transport
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
     browse: browse(store),
     shelf: shelf(store),
+    shed: (queue, options) => shed(store, queue, options),
   }
 }
 

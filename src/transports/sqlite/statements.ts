@@ -127,6 +127,24 @@ SELECT queue_id, id, ?, ?, ?, (SELECT owner FROM millrace_queue WHERE id = queue
 FROM millrace_message
 WHERE seq = ? AND queue_id = ? AND fence = ? AND state = 2 AND lease_until > ?`
 
+/** One priority at a time: the index of the ready ones then gives the oldest without a sort. */
+export const SHED_READY = `
+SELECT seq FROM millrace_message
+WHERE queue_id = ? AND state = 0 AND priority = ? AND ordering_key IS NULL
+ORDER BY ready_at, seq LIMIT ?`
+export const SHED_SCHEDULED = `
+SELECT seq FROM millrace_message
+WHERE queue_id = ? AND state = 1 AND priority <= ? AND alone = 0 AND ordering_key IS NULL
+ORDER BY ready_at DESC LIMIT ?`
+export const BURY_WAITING = `
+INSERT OR REPLACE INTO millrace_dead_letter
+  (queue_id, id, dead_at, error_class, reason, owner, priority, sent_at, counted, crashes, redrives,
+   throttled_since, idempotency_key, ordering_key, headers, records, body)
+SELECT queue_id, id, ?, 'permanent', ?, (SELECT owner FROM millrace_queue WHERE id = queue_id), priority,
+  sent_at, counted, crashes, redrives, throttled_since, idempotency_key, ordering_key, headers, records, body
+FROM millrace_message WHERE seq = ?`
+export const DROP_WAITING = 'DELETE FROM millrace_message WHERE seq = ?'
+
 export const GAUGE = `
 SELECT
   queue.paused,

@@ -18,6 +18,7 @@ import { browse } from './browse.ts'
 import { haltedKeys } from './halted-keys.ts'
 import { advanceLeaderless } from './keys.ts'
 import { pruneKeys, storeBatch } from './send.ts'
+import { shed } from './shed.ts'
 import { shelf } from './shelf.ts'
 import { ENSURE_QUEUE } from './statements.ts'
 import { needQueue, type Store } from './store.ts'
@@ -40,6 +41,7 @@ export function sqliteTransport(store: Store, traits: Traits, databaseId: string
     topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
     browse: browse(store),
     shelf: shelf(store),
+    shed: (queue, options) => shed(store, queue, options),
     haltedKeys: haltedKeys(store),
     transaction(tx) {
       if (store.closing.aborted) throw closedError('the transport')

@@ -4,7 +4,7 @@ export const EXISTS: string = `${PRELUDE}
 return call('HEXISTS', meta, 'owner')
 `
 
-const LAST = `
+export const LAST = `
 local function last_read(stream, group)
   for _, info in ipairs(call('XINFO', 'GROUPS', stream)) do
     local named = {}

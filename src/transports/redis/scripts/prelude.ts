@@ -77,6 +77,22 @@ local function restated(fields, id, first, last)
   for i = first, last do out[#out + 1] = ARGV[i] end
   return out
 end
+-- With what is known of its attempts, and more handings out.
+local function as_it_was(fields, id, entry_id, more)
+  local out = restated(fields, id, 1, 0)
+  -- Of fields that are payload none is ours.
+  local state = field(fields, 'body') and fields or {}
+  for name in pairs(STATE) do
+    local value = field(state, name)
+    if name == 'deliveries' and (value or more > 0) then value = string.format('%.0f', tonumber(value or '0') + more) end
+    if name == 'at' then value = value or string.match(entry_id, '^%d+') end
+    if value then
+      out[#out + 1] = name
+      out[#out + 1] = value
+    end
+  end
+  return out
+end
 `
 
 /** A new entry of the stream that the message belongs to; `ids` says where it is. */

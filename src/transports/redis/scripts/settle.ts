@@ -185,20 +185,7 @@ for i = 2, #ARGV do
       call('XDEL', stream, entry_id)
       local fields = entry[2]
       local id = id_of(fields, entry_id)
-      local kept = restated(fields, id, 1, 0)
-      -- Of fields that are payload none is ours.
-      local state = field(fields, 'body') and fields or {}
-      local deliveries = tonumber(field(state, 'deliveries') or '0') + 1
-      for name in pairs(STATE) do
-        local value = field(state, name)
-        if name == 'deliveries' then value = whole(deliveries) end
-        if name == 'at' then value = value or string.match(entry_id, '^%d+') end
-        if value then
-          kept[#kept + 1] = name
-          kept[#kept + 1] = value
-        end
-      end
-      add(id, kept, stream == suspects)
+      add(id, as_it_was(fields, id, entry_id, 1), stream == suspects)
       back = back + 1
     end
   end

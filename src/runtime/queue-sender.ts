@@ -1,0 +1,59 @@
+import type { Clock } from '../model/clock.ts'
+import type { Logger } from '../model/logger.ts'
+import type { Transport } from '../transport/transport.ts'
+import { admission, totalOf } from './admission.ts'
+import { retryAfterMaxMs } from './capacity-choice.ts'
+import type { Counting } from './counters.ts'
+import { type DrainRate, drainRate } from './drain-rate.ts'
+import type { AnyQueue } from './queue.ts'
+import { type Sender, sender } from './sender.ts'
+import { sheddingSender } from './shedding-sender.ts'
+import type { TransactionSends } from './transaction-sends.ts'
+import { waitingSender } from './waiting-sender.ts'
+
+export interface QueueSenderOptions {
+  readonly queue: AnyQueue
+  readonly transport: Transport
+  readonly transactions: TransactionSends
+  readonly counters: Counting
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly newId: () => string
+  /** Fires when the app is closed. */
+  readonly closed: AbortSignal
+}
+
+/** Sends to one queue, and what becomes of them when it is full. */
+export function queueSender(options: QueueSenderOptions): {
+  readonly sender: Sender
+  readonly drain: DrainRate
+} {
+  const { queue, transport, transactions, counters, clock, logger, newId, closed } = options
+  const now = (): number => clock.now()
+  const drain = drainRate({
+    now,
+    maxMs: retryAfterMaxMs(queue),
+    total: () => totalOf(transport, queue.name),
+  })
+  const admitted = admission({ queue, transport, now, drain })
+  const plain = sender({
+    queue,
+    transport,
+    transactions,
+    admission: admitted,
+    prepare: { newId, backend: transport },
+    drain,
+    onSent: (messages) => {
+      counters.sent += messages
+      drain.sent(messages)
+    },
+    closed,
+  })
+  const shedding = sheddingSender(plain, {
+    ...{ queue, transport, admission: admitted, now, logger, closed },
+    onShed: (messages) => {
+      counters.shed += messages
+    },
+  })
+  return { sender: waitingSender(shedding, { queue, clock, drain, closed }), drain }
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Connector, createMillrace, defineQueue } from 'millrace'
+import { postgres } from 'millrace/postgres'
+import { sqlite } from 'millrace/sqlite'
+import { z } from 'zod'
+import { silentLogger } from '../../src/model/logger.ts'
+import { dropSchema, freshSchema, postgresServers } from './postgres-servers.ts'
+import { databaseFile } from './sqlite-harness.ts'
+
+interface Place {
+  readonly name: string
+  readonly open: () => Promise<{ transport: Connector; dispose: () => Promise<void> }>
+}
+
+const places: readonly Place[] = [
+  {
+    name: 'sqlite',
+    open: async () => {
+      const { file, dispose } = await databaseFile()
+      return { transport: sqlite({ file }), dispose }
+    },
+  },
+  ...postgresServers().map(({ name, url }) => ({
+    name,
+    open: async () => {
+      const schema = freshSchema()
+      const transport = postgres({ url, schema })
+      return { transport, dispose: () => dropSchema(url, schema) }
+    },
+  })),
+]
+
+for (const { name, open } of places) {
+  test(`${name}: a queue that sheds keeps the newest, on counts that are exact and on counts that are sampled`, async () => {
+    const { transport, dispose } = await open()
+    const queue = defineQueue({
+      name: 'readings',
+      owner: 'team',
+      payload: z.object({ n: z.number() }),
+      capacity: { maxDepth: 20, whenFull: 'shed' },
+    })
+    const app = await createMillrace({ transport, queues: [queue], logger: silentLogger })
+    const look = await createMillrace({ transport, queues: [queue], logger: silentLogger })
+    const ids: string[] = []
+    for (let n = 0; n < 60; n++) ids.push((await app.send(queue, { n })).id)
+    assert.equal((await look.admin.stats(queue)).depth, 20)
+    assert.equal(app.counters().readings?.shed, 40)
+    const kept = await Promise.all(ids.map((id) => look.admin.messages.get(queue, id)))
+    assert.deepEqual(
+      kept.map((found) => found !== null),
+      ids.map((_, n) => n >= 40),
+    )
+    await Promise.all([app.close(), look.close()])
+    await dispose()
+  })
+}
