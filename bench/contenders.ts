@@ -36,14 +36,17 @@ function ours(
   }
 }
 
+type Peer = Omit<Contender, 'backend' | 'ours' | 'variant' | 'durability'>
+
+function peer(backend: Backend, durability: string, given: Peer): Contender {
+  return { ...given, backend, ours: false, variant: '', durability }
+}
+
 /** On both settings of the disk. */
-function onRedis(
-  peer: Omit<Contender, 'backend' | 'ours' | 'variant' | 'durability'>,
-): Contender[] {
-  const same = { ...peer, backend: 'redis', ours: false, variant: '' } as const
+function onRedis(given: Peer): readonly Contender[] {
   return [
-    { ...same, durability: REDIS },
-    { ...same, id: `${peer.id}-everysec`, durability: REDIS_EVERYSEC, fsync: 'everysec' },
+    peer('redis', REDIS, given),
+    { ...peer('redis', REDIS_EVERYSEC, given), id: `${given.id}-everysec`, fsync: 'everysec' },
   ]
 }
 
@@ -70,28 +73,20 @@ export const CONTENDERS: readonly Contender[] = [
   },
   ours('postgres', POSTGRES, 64),
   ours('postgres', POSTGRES, 256, { only: DRAINS }),
-  {
+  peer('postgres', POSTGRES, {
     id: 'pg-boss',
     label: 'pg-boss',
-    backend: 'postgres',
-    ours: false,
     module: 'peers/pg-boss.ts',
-    variant: '',
-    durability: POSTGRES,
     settings:
       'batchSize 500, localConcurrency 4, burstWhenBatchFull, useListenNotify, polling 0.5 s; effect: transactional, batchSize 50 (one transaction for 50 messages)',
-  },
-  {
+  }),
+  peer('postgres', POSTGRES, {
     id: 'graphile-worker',
     label: 'graphile-worker',
-    backend: 'postgres',
-    ours: false,
     module: 'peers/graphile-worker.ts',
-    variant: '',
-    durability: POSTGRES,
     settings:
       'its performance page: concurrentJobs 24, maxPoolSize 25, localQueue 500, completeJobBatchDelay 0; effect: an insert with a key, committed apart from the completion',
-  },
+  }),
   ours('redis', REDIS, 64),
   ours('redis', REDIS, 256, { only: DRAINS }),
   ours('redis', REDIS_EVERYSEC, 64, { fsync: 'everysec' }),
@@ -117,74 +112,50 @@ export const CONTENDERS: readonly Contender[] = [
   }),
   ours('nats', NATS, 64),
   ours('nats', NATS, 256, { only: DRAINS }),
-  {
+  peer('nats', NATS, {
     id: 'jetstream',
     label: 'JetStream, the client alone',
     raw: true,
-    backend: 'nats',
-    ours: false,
     module: 'peers/jetstream.ts',
-    variant: '',
-    durability: NATS,
     settings: 'publish with msgID, consume with max_messages 256, every ack confirmed (ackAck)',
-  },
+  }),
   ours('rabbitmq', RABBITMQ, 64),
   ours('rabbitmq', RABBITMQ, 256, { only: DRAINS }),
-  {
+  peer('rabbitmq', RABBITMQ, {
     id: 'amqplib',
     label: 'amqplib, the client alone',
-    backend: 'rabbitmq',
-    ours: false,
     raw: true,
     module: 'peers/amqplib.ts',
-    variant: '',
-    durability: RABBITMQ,
     settings: 'confirmed mandatory publishes, prefetch 256, each message acked by hand',
-  },
+  }),
   ours('kafka', KAFKA, 64),
   ours('kafka', KAFKA, 256, { only: DRAINS }),
-  {
+  peer('kafka', KAFKA, {
     id: 'platformatic-kafka',
     label: '@platformatic/kafka, the client alone',
-    backend: 'kafka',
-    ours: false,
     raw: true,
     module: 'peers/platformatic-kafka.ts',
-    variant: '',
-    durability: KAFKA,
     settings: '12 partitions, positions committed after every 256 messages',
-  },
-  {
+  }),
+  peer('kafka', KAFKA, {
     id: 'kafkajs',
     label: 'kafkajs',
-    backend: 'kafka',
-    ours: false,
     module: 'peers/kafkajs.ts',
-    variant: '',
-    durability: KAFKA,
     settings: '12 partitions, eachMessage, positions committed after each batch',
-  },
+  }),
   ours('sqs', SQS, 64),
   ours('sqs', SQS, 256, { only: DRAINS }),
-  {
+  peer('sqs', SQS, {
     id: 'sqs-sdk',
     label: 'AWS SDK, the client alone',
-    backend: 'sqs',
-    ours: false,
     raw: true,
     module: 'peers/sqs-sdk.ts',
-    variant: '',
-    durability: SQS,
     settings: 'SendMessage, or batches of 10 side by side; 8 loops that receive 10 and delete 10',
-  },
-  {
+  }),
+  peer('sqs', SQS, {
     id: 'sqs-consumer',
     label: 'sqs-consumer',
-    backend: 'sqs',
-    ours: false,
     module: 'peers/sqs-consumer.ts',
-    variant: '',
-    durability: SQS,
     settings: 'sends as the SDK alone; 8 consumers, batchSize 10, handleMessageBatch',
-  },
+  }),
 ]

@@ -1,11 +1,12 @@
 import type { Clock } from '../model/clock.ts'
-import { messageOfError } from '../model/describe-error.ts'
 import type { Logger } from '../model/logger.ts'
 import { type BreakerState, CLOSED } from './breaker.ts'
 import { type BreakerFleet, fleetCounted } from './breaker-fleet.ts'
 import { breakerNews } from './breaker-news.ts'
 import type { CountWindow } from './count-window.ts'
 import { type FleetRecordOptions, fleetRecord } from './fleet-record.ts'
+import type { Share } from './process-share.ts'
+import { queueWarning } from './queue-warning.ts'
 import { untoldRuns } from './untold-runs.ts'
 
 /** What this process knows of the breakers of a queue, and what others will know of its runs. */
@@ -26,26 +27,37 @@ export interface BreakerBoard {
   all(): Promise<BreakerFleet>
 }
 
+/** What stands beside the board and acts on what it knows. */
+export interface BoardUser {
+  readonly queue: string
+  readonly clock: Clock
+  readonly random: () => number
+  readonly logger: Logger
+  readonly share: Share
+  readonly board: BreakerBoard
+}
+
 export interface BreakerBoardOptions extends FleetRecordOptions {
   readonly logger: Logger
 }
 
 const LOOK_EVERY_MS = 1_000
+const NOT_SHARED = 'its breakers are not shared with other workers now; trying again'
 
 export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
   const { settings, clock } = options
   const shared = fleetRecord(options)
   const untold = untoldRuns(settings.windowMs)
   const tell = breakerNews(options)
+  const warn = queueWarning(options)
   let fleet: BreakerFleet = new Map()
   let lookedAt = Number.NEGATIVE_INFINITY
   let isWaiting = false
   let failing = false
 
   const learn = (next: BreakerFleet): void => {
-    const before = fleet
+    tell(fleet, next)
     fleet = next
-    tell(before, next)
   }
 
   const worthTelling = (): ReadonlyMap<string, CountWindow> =>
@@ -69,7 +81,7 @@ export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
       failing = false
     } catch (error) {
       untold.back(ran)
-      if (!failing) warn(options, error)
+      if (!failing) warn(NOT_SHARED, error)
       failing = true
     }
   }
@@ -139,9 +151,4 @@ function withinTime(clock: Clock, syncing: Promise<void>): Promise<void> {
       resolve()
     })
   })
-}
-
-function warn({ queue, logger }: BreakerBoardOptions, error: unknown): void {
-  const what = `its breakers are not shared with other workers now (${messageOfError(error)})`
-  logger.warn(`queue "${queue}": ${what}; trying again`, { queue })
 }

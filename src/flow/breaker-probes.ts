@@ -1,10 +1,8 @@
-import type { Cancel, Clock } from '../model/clock.ts'
-import { messageOfError } from '../model/describe-error.ts'
-import type { Logger } from '../model/logger.ts'
+import type { Cancel } from '../model/clock.ts'
 import type { Lease } from '../store/leases.ts'
 import { type BreakerSettings, breakerProbed, breakerProbing } from './breaker.ts'
-import type { BreakerBoard } from './breaker-board.ts'
-import type { Share } from './process-share.ts'
+import type { BoardUser } from './breaker-board.ts'
+import { queueWarning } from './queue-warning.ts'
 
 /** The right to send the one probe of the fleet to a downstream. */
 export interface Probe {
@@ -20,14 +18,8 @@ export interface BreakerProbes {
   close(): void
 }
 
-export interface BreakerProbesOptions {
-  readonly queue: string
+export interface BreakerProbesOptions extends BoardUser {
   readonly settings: BreakerSettings
-  readonly clock: Clock
-  readonly random: () => number
-  readonly logger: Logger
-  readonly share: Share
-  readonly board: BreakerBoard
 }
 
 /** A prober that died keeps the others from probing for so long. */
@@ -45,13 +37,12 @@ type Held =
   | { readonly as: 'sent'; readonly stopRenewing: Cancel }
 
 export function breakerProbes(options: BreakerProbesOptions): BreakerProbes {
-  const { queue, settings, clock, random, logger, board } = options
+  const { queue, settings, clock, random, board } = options
   const { leases } = options.share
   const holder = holderOf(random)
   const held = new Map<string, Held>()
 
-  const warn = (what: string, error: unknown): void =>
-    logger.warn(`queue "${queue}": ${what} (${messageOfError(error)})`, { queue })
+  const warn = queueWarning(options)
 
   const ask = async (downstream: string): Promise<void> => {
     held.set(downstream, { as: 'asking' })

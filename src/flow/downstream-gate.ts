@@ -1,9 +1,6 @@
-import type { Clock } from '../model/clock.ts'
-import { messageOfError } from '../model/describe-error.ts'
-import type { Logger } from '../model/logger.ts'
-import type { BreakerBoard } from './breaker-board.ts'
+import type { BoardUser } from './breaker-board.ts'
 import { type GateSettings, gateRate, gateThrottled, gateWaitMs } from './gate.ts'
-import type { Share } from './process-share.ts'
+import { queueWarning } from './queue-warning.ts'
 
 /** Keeps messages from a downstream that asked for a pause, and lets few go at first afterwards. */
 export interface DownstreamGate {
@@ -13,14 +10,8 @@ export interface DownstreamGate {
   throttled(downstream: string, forMs: number): void
 }
 
-export interface DownstreamGateOptions {
-  readonly queue: string
+export interface DownstreamGateOptions extends BoardUser {
   readonly settings: GateSettings
-  readonly clock: Clock
-  readonly random: () => number
-  readonly logger: Logger
-  readonly share: Share
-  readonly board: BreakerBoard
 }
 
 /** Of a rate per second: what may go at once. */
@@ -30,10 +21,9 @@ const SAME_MS = 500
 const AWAY_MS = 1_000
 
 export function downstreamGate(options: DownstreamGateOptions): DownstreamGate {
-  const { queue, settings, clock, random, logger, share, board } = options
+  const { queue, settings, clock, random, share, board } = options
 
-  const warn = (what: string, error: unknown): void =>
-    logger.warn(`queue "${queue}": ${what} (${messageOfError(error)})`, { queue })
+  const warn = queueWarning(options)
 
   /** About when its turn comes, by how many wait; not all at the same moment. */
   const turnMs = (waiting: number, sinceMs: number): number =>

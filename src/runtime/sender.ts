@@ -201,11 +201,11 @@ function prepareBatch(
     }
     return prepare(queue, payload, { ...same, ...keys }, context, { index, again })
   }
-  return inOrder(payloads.length, one)
+  return manyOf(payloads.length, one)
 }
 
 /** Together when one has to wait, else at once. */
-function inOrder<T>(count: number, one: (index: number) => MaybePromise<T>): MaybePromise<T[]> {
+function manyOf<T>(count: number, one: (index: number) => MaybePromise<T>): MaybePromise<T[]> {
   const ready: T[] = []
   const waiting: MaybePromise<T>[] = []
   try {

@@ -98,7 +98,7 @@ interface Run {
 
 export async function orderedKeys(scope: Scope, plan: OrderedKeys): Promise<OrderVerdict> {
   const queue = await scope.queue()
-  const { places, envelopes } = inOrder(scope, plan)
+  const { places, envelopes } = inTurns(scope, plan)
   const history = orderHistory(places, scope.now)
   const stop = new AbortController()
   const { vanishes } = plan
@@ -127,7 +127,7 @@ export async function orderedKeys(scope: Scope, plan: OrderedKeys): Promise<Orde
 }
 
 /** The keys take turns, so that each batch holds some of all. */
-function inOrder(
+function inTurns(
   scope: Scope,
   { keys, messagesPerKey }: OrderedKeys,
 ): {

@@ -40,11 +40,11 @@ export function postgresShelf({ sql, query }: Database): StoredShelf {
       const ids = letters.map(({ id }) => id)
       const deaths = numberArray(letters.map(({ deadAt }) => deadAt))
       const params = [queue, textArray(ids), deaths, ...noteParams(note)]
-      return inOrder(ids, await query(sql.REDRIVEN, params))
+      return asGiven(ids, await query(sql.REDRIVEN, params))
     },
     async discard(queue, ids, note) {
       const params = [queue, textArray(ids), ...noteParams(note)]
-      return inOrder(ids, await query(sql.DISCARD, params))
+      return asGiven(ids, await query(sql.DISCARD, params))
     },
     audit: async (queue, limit) => (await query(sql.LIST_AUDIT, [queue, limit])).map(auditEntry),
   }
@@ -63,7 +63,8 @@ function columns(batch: readonly Omit<DeadLetter, 'deadAt'>[]): readonly string[
   ]
 }
 
-function inOrder(ids: readonly string[], rows: readonly Row[]): readonly string[] {
+/** Those of the ids that have a row, in the order of the ids. */
+function asGiven(ids: readonly string[], rows: readonly Row[]): readonly string[] {
   const found = new Set(rows.map(({ id }) => id))
   return ids.filter((id) => found.has(id))
 }

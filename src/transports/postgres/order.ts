@@ -9,22 +9,17 @@ export function keysOf(envelopes: readonly Envelope[]): readonly string[] {
   return keys.length < 2 ? keys : [...new Set(keys)]
 }
 
-/** Within a transaction, before a statement that sends to several keys; one key cannot be in disorder. */
+/**
+ * Within a transaction, before a statement that sends to several keys or ends messages of several; one key cannot be in disorder.
+ * A key that is only now sent to need not be known yet.
+ */
 export async function lockKeys(
   { sql }: Pick<Store, 'sql'>,
   executor: PgExecutor,
   queueId: number,
-  keys: readonly string[],
+  { keys, before }: { readonly keys: readonly string[]; readonly before: 'send' | 'end' },
 ): Promise<void> {
-  if (keys.length > 1) await executor.execute(sql.LOCK_KEYS, [queueId, textArray(keys)])
-}
-
-/** The same before messages of several keys end. */
-export async function lockKnownKeys(
-  { sql }: Pick<Store, 'sql'>,
-  executor: PgExecutor,
-  queueId: number,
-  keys: readonly string[],
-): Promise<void> {
-  if (keys.length > 1) await executor.execute(sql.LOCK_KNOWN_KEYS, [queueId, textArray(keys)])
+  if (keys.length < 2) return
+  const statement = before === 'send' ? sql.LOCK_KEYS : sql.LOCK_KNOWN_KEYS
+  await executor.execute(statement, [queueId, textArray(keys)])
 }

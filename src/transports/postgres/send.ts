@@ -113,7 +113,7 @@ export async function storeItems(
     free.push(...decided.won)
   }
   free.sort((a, b) => a.place - b.place)
-  await lockKeys({ sql }, executor, queueId, orderingKeysOf(free))
+  await lockKeys({ sql }, executor, queueId, { keys: orderingKeysOf(free), before: 'send' })
   const fresh = new Set<string>()
   for (const chunk of chunks(free)) {
     const rows = await executor.execute(sql.STORE, storeParams(queueId, chunk))

@@ -15,7 +15,7 @@ import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
-import { keysOf, lockKnownKeys } from './order.ts'
+import { keysOf, lockKeys } from './order.ts'
 import { recordsText, storableText } from './row.ts'
 import { query, type Store } from './store.ts'
 
@@ -68,7 +68,7 @@ async function endAll(settling: Settling, batch: readonly Settlement[]): Promise
     return deaths.size === 0 ? acks : new Set([...acks, ...deaths])
   }
   return await store.pool.begin(async (executor) => {
-    await lockKnownKeys(store, executor, queueId, keys)
+    await lockKeys(store, executor, queueId, { keys, before: 'end' })
     const acks = await ackAll(executor.execute, store, hand, acked)
     return new Set([...acks, ...(await buryAll(executor.execute, store, dead))])
   })

@@ -9,7 +9,7 @@ import { allRefused } from '../../transport/atomic.ts'
 import { lost, refused } from '../../transport/outcomes.ts'
 import type { Transaction } from '../../transport/transport.ts'
 import { heldOf } from './held.ts'
-import { keysOf, lockKnownKeys } from './order.ts'
+import { keysOf, lockKeys } from './order.ts'
 import { outcomesOf, sortItems, storeItems } from './send.ts'
 import { claimsOf, heldOfAll, seqsOf } from './settle.ts'
 import { findQueue, query, type Store } from './store.ts'
@@ -127,7 +127,7 @@ async function ack(
   if (keys.length > 0) {
     const queueId = await findQueue(store, executor, queue)
     if (queueId === undefined) return batch.map(() => lost)
-    await lockKnownKeys(store, executor, queueId, keys)
+    await lockKeys(store, executor, queueId, { keys, before: 'end' })
     await notify(store, executor, queueId)
   }
   const done = seqsOf(await executor.execute(store.sql.ACK_IN_LEASE, claimsOf(all)))

@@ -30,6 +30,9 @@ const FOREVER: number = Number.MAX_SAFE_INTEGER
 
 export function shelf(store: Store): Shelf {
   const { handle, clock } = store
+  const acting = (name: string, note: AuditNote): Acting => {
+    return { handle, queueId: needQueue(handle, name).id, note, now: clock.now() }
+  }
   return {
     list: (name, options) => store.read(() => list(handle, needQueue(handle, name), options)),
     get: (name, id) =>
@@ -39,12 +42,12 @@ export function shelf(store: Store): Shelf {
       }),
     count: (name, filter) => store.read(() => count(handle, needQueue(handle, name).id, filter)),
     async redrive(name, ids, note) {
-      const moved = await store.write(() => redrive(handle, name, ids, note, clock.now()))
+      const moved = await store.write(() => redrive(acting(name, note), ids))
       store.bell.ring()
       return moved
     },
     async discard(name, ids, note) {
-      const gone = await store.write(() => discard(handle, name, ids, note, clock.now()))
+      const gone = await store.write(() => discard(acting(name, note), ids))
       if (gone.length > 0) store.bell.ring()
       return gone
     },
@@ -57,35 +60,31 @@ export function shelf(store: Store): Shelf {
   }
 }
 
-function redrive(
-  handle: SqliteHandle,
-  name: string,
-  ids: readonly string[],
-  note: AuditNote,
-  now: number,
-): readonly string[] {
-  const queue = needQueue(handle, name)
+/** What a person does with dead letters of a queue, within the open transaction. */
+interface Acting {
+  readonly handle: SqliteHandle
+  readonly queueId: number
+  readonly note: AuditNote
+  readonly now: number
+}
+
+function redrive(acting: Acting, ids: readonly string[]): readonly string[] {
+  const { handle, queueId, now } = acting
   const moved = ids.filter((id) => {
-    const state = stateOfRevived(handle, queue.id, id)
-    if (Number(prepared(handle, REVIVE).run(state, now, queue.id, id).changes) === 0) return false
-    return remove(handle, queue.id, id, { ...note, act: 'redrive' }, now)
+    const state = stateOfRevived(handle, queueId, id)
+    if (Number(prepared(handle, REVIVE).run(state, now, queueId, id).changes) === 0) return false
+    return remove(acting, id, 'redrive')
   })
-  if (moved.length > 0) prepared(handle, ADD_TO_TOTAL).run(moved.length, queue.id)
+  if (moved.length > 0) prepared(handle, ADD_TO_TOTAL).run(moved.length, queueId)
   return moved
 }
 
-function discard(
-  handle: SqliteHandle,
-  name: string,
-  ids: readonly string[],
-  note: AuditNote,
-  now: number,
-): readonly string[] {
-  const queue = needQueue(handle, name)
+function discard(acting: Acting, ids: readonly string[]): readonly string[] {
+  const { handle, queueId, now } = acting
   return ids.filter((id) => {
-    const queueKey = keyOfDead(handle, queue.id, id)
+    const queueKey = keyOfDead(handle, queueId, id)
     if (queueKey && unhalt(handle, queueKey, id)) advance(handle, queueKey, now)
-    return remove(handle, queue.id, id, { ...note, act: 'discard' }, now)
+    return remove(acting, id, 'discard')
   })
 }
 
@@ -102,11 +101,13 @@ function stateOfRevived(handle: SqliteHandle, queueId: number, id: string): numb
   return isTaken(handle, queueKey) ? 4 : 0
 }
 
-type Act = AuditNote & Pick<AuditEntry, 'act'>
-
-function remove(handle: SqliteHandle, queueId: number, id: string, act: Act, now: number): boolean {
+function remove(
+  { handle, queueId, note, now }: Acting,
+  id: string,
+  act: AuditEntry['act'],
+): boolean {
   if (Number(prepared(handle, REMOVE_DEAD).run(queueId, id).changes) === 0) return false
-  prepared(handle, ADD_AUDIT).run(queueId, id, now, act.act, act.actor, act.reason)
+  prepared(handle, ADD_AUDIT).run(queueId, id, now, act, note.actor, note.reason)
   return true
 }
 
