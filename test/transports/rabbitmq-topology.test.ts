@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type RabbitmqSettings, rabbitmq } from 'millrace/rabbitmq'
+import { silentLogger } from '../../src/model/logger.ts'
 import { tooSlow } from '../../src/transports/rabbitmq/consumer-timeout.ts'
 import { resolve } from '../../src/transports/rabbitmq/options.ts'
 import { serverOf } from '../../src/transports/rabbitmq/server.ts'
@@ -102,7 +103,9 @@ test('What lies under the names of the delays and is something else is refused a
     delayPrefix,
   })
   assert.match(text, /is not what delays need .*pass another delayPrefix/)
-  assert.match(text, /x-/)
+  assert.ok(
+    text.includes(`"${queue}", which delays need, has queue-type classic, and needs quorum`),
+  )
 })
 
 test('With topology: check nothing is made, and all that is missing is listed.', {
@@ -120,6 +123,95 @@ test('With topology: check nothing is made, and all that is missing is listed.',
   const delays = { topology: 'check', delays: true, delayPrefix: freshName('ladder') } as const
   assert.match(await refusal([there], delays), /which delays need, does not exist/)
   assert.equal(await refusal([there], { topology: 'check' }), '')
+})
+
+test('With topology: check the queues and exchanges that delays need are compared one by one.', {
+  skip,
+}, async () => {
+  const queue = await declared('compared', { arguments: quorum })
+  const delayPrefix = freshName('hops')
+  const delays = { delays: true, delayPrefix } as const
+  assert.equal(await refusal([queue], delays), '')
+  const hops = Array.from(
+    { length: 26 },
+    (_, at) => `${delayPrefix}.${String(at).padStart(2, '0')}`,
+  )
+  const [unit = '', second = '', third = ''] = hops
+  const exchanges = [...hops, `${delayPrefix}.landing`, `${delayPrefix}.stranded`]
+  used.push(...hops, `${delayPrefix}.stranded`)
+  try {
+    assert.equal(await refusal([queue], { ...delays, topology: 'check' }), '')
+    await withChannel(address, async (channel) => {
+      for (const name of [unit, second]) await channel.deleteQueue(name)
+      await channel.assertQueue(unit, {
+        arguments: {
+          ...quorum,
+          'x-message-ttl': 65,
+          'x-max-length': 5,
+          'x-expires': 600_000,
+          'x-overflow': 'drop-head',
+        },
+      })
+      await channel.assertQueue(second, { durable: true })
+      await channel.deleteExchange(third)
+      await channel.assertExchange(third, 'fanout', { durable: true })
+    })
+    const said = await refusal([queue], { ...delays, topology: 'check' })
+    for (const part of [
+      `queue "${unit}", which delays need, has overflow drop-head, and needs reject-publish`,
+      `queue "${unit}", which delays need, has message-ttl 65, and needs 64`,
+      `queue "${unit}", which delays need, has dead-letter-exchange not set, and needs ${delayPrefix}.landing`,
+      `queue "${unit}", which delays need, has dead-letter-strategy not set, and needs at-least-once`,
+      `queue "${unit}", which delays need, has expires 600000, and needs none`,
+      `queue "${unit}", which delays need, has max-length 5, and needs none`,
+      `queue "${second}", which delays need, has queue-type classic, and needs quorum`,
+      `exchange "${third}" is not what delays need (`,
+      "make them once with topology: 'create', or pass delays: false",
+    ]) {
+      assert.ok(said.includes(part), `missing: ${part}\nin: ${said}`)
+    }
+    assert.ok(!said.includes(`"${hops[3]}`))
+  } finally {
+    await withChannel(address, async (channel) => {
+      for (const name of exchanges) await channel.deleteExchange(name)
+    })
+  }
+})
+
+test('Without the management API it is said once, of the queues that were there, that their policies are not seen.', {
+  skip,
+}, async () => {
+  const queues = [
+    await declared('seen', { arguments: quorum }),
+    await declared('seen', { arguments: quorum }),
+  ]
+  const warnings: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void warnings.push(line) }
+  const transport = await openRabbit({ url: address, delays: false }, logger)
+  await ensure(transport, ...queues)
+  await ensure(transport, ...queues)
+  await transport.close()
+  const policies = warnings.filter((line) => line.includes('no policy is seen'))
+  assert.equal(policies.length, 1)
+  for (const part of [...queues, 'message-ttl', 'drop-head', 'delivery-limit']) {
+    assert.ok(policies[0]?.includes(part), part)
+  }
+  assert.ok(transport.facts?.some((fact) => fact.startsWith('policies: without `management`')))
+  assert.ok(transport.facts?.some((fact) => fact.includes('consumerTimeoutMs says 1800000 ms')))
+})
+
+test('What the management API was asked is not said to be unseen.', {
+  skip: managementUrl === undefined,
+}, async () => {
+  const queue = await declared('asked', { arguments: quorum })
+  const warnings: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void warnings.push(line) }
+  const management = { url: managementUrl ?? '' }
+  const transport = await openRabbit({ url: address, delays: false, management }, logger)
+  await ensure(transport, queue)
+  await transport.close()
+  assert.deepEqual(warnings, [])
+  assert.ok(!transport.facts?.some((fact) => fact.startsWith('policies:')))
 })
 
 test('With topology: none nothing is looked at, and a queue that is there works.', {

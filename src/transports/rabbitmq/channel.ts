@@ -1,3 +1,4 @@
+import { read } from '../../model/probe.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
 import { withinLimit } from './limit.ts'
@@ -18,5 +19,20 @@ export async function throwAway<T>(
     Promise.resolve()
       .then(() => channel.close())
       .catch(() => {})
+  }
+}
+
+/** Whether the broker has what a passive question asks for. */
+export async function exists(
+  broker: Broker,
+  look: (channel: AmqpChannel) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await throwAway(broker, look, signal)
+    return true
+  } catch (error) {
+    if (read(error, 'code') === 404) return false
+    throw error
   }
 }

@@ -3,7 +3,6 @@ import type { Broker } from './broker.ts'
 import { throwAway } from './channel.ts'
 import { messageOf } from './link.ts'
 import { managementQueue } from './management.ts'
-import { queueArguments } from './queue-arguments.ts'
 
 export type Value = string | number | boolean
 
@@ -32,16 +31,20 @@ export function textOf({ arguments: args, policy }: QueueFacts, name: string): s
   return typeof value === 'string' ? value : undefined
 }
 
-/** Undefined when the account may not look. */
+/**
+ * Undefined when the account may not look.
+ * @param wanted the arguments that the queue should have
+ */
 export async function readQueue(
   broker: Broker,
   queue: string,
+  wanted: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
 ): Promise<QueueFacts | undefined> {
   const { managementUrl } = broker.options
   if (managementUrl !== undefined)
     return await managementQueue(broker, managementUrl, queue, signal)
-  return await declaredQueue(broker, queue, signal)
+  return await declaredQueue(broker, queue, wanted, signal)
 }
 
 /** `inequivalent arg 'x-max-length' for queue 'q' in vhost '/': received none but current is the value '7' of type 'byte'` */
@@ -58,6 +61,7 @@ const QUESTIONS_MAX = 24
 async function declaredQueue(
   broker: Broker,
   queue: string,
+  wanted: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
 ): Promise<QueueFacts | undefined> {
   const flags = new Map([
@@ -65,9 +69,7 @@ async function declaredQueue(
     ['auto_delete', false],
   ])
   const args = new Map<string, Value>()
-  for (const [name, value] of Object.entries(
-    queueArguments(broker.options.queueType, broker.server),
-  )) {
+  for (const [name, value] of Object.entries(wanted)) {
     if (typeof value === 'string' || typeof value === 'number') args.set(name, value)
   }
   for (let asked = 0; asked < QUESTIONS_MAX; asked++) {
@@ -81,8 +83,8 @@ async function declaredQueue(
       break
     } catch (error) {
       if (read(error, 'code') === 403) {
-        broker.logger.info(
-          `rabbitmq: queue "${queue}" is used as it is, this account may not compare it`,
+        broker.logger.warn(
+          `rabbitmq: queue "${queue}" is used as it is, because this account may not compare it (it lacks the right to configure it)`,
         )
         return undefined
       }

@@ -1,20 +1,20 @@
 import { OptionsError } from '../../model/errors.ts'
-import { read } from '../../model/probe.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
-import type { AmqpChannel } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
-import { throwAway } from './channel.ts'
+import { exists, throwAway } from './channel.ts'
 import { tooSlow } from './consumer-timeout.ts'
+import { ensureLadder } from './delay-queues.ts'
 import { ladder, landingKey } from './ladder.ts'
-import { messageOf } from './link.ts'
 import { lossesOf } from './losses.ts'
 import { placeOf } from './names.ts'
-import { nameProblem, type Resolved } from './options.ts'
+import { nameProblem } from './options.ts'
 import { queueArguments } from './queue-arguments.ts'
-import { readQueue } from './queue-facts.ts'
+import { type QueueFacts, readQueue } from './queue-facts.ts'
+import { UNSEEN } from './unseen.ts'
 
 export function topology(broker: Broker, delays: boolean): Topology {
   let ladderIsThere: Promise<void> | undefined
+  const tellOfPolicies = policyWarning(broker)
   return {
     async ensure(specs, signal) {
       const { options } = broker
@@ -26,8 +26,14 @@ export function topology(broker: Broker, delays: boolean): Topology {
         return
       }
       const found: string[] = []
-      for (const spec of names) found.push(...(await ensureQueue(broker, spec, delays, signal)))
+      const there: string[] = []
+      for (const spec of names) {
+        const looked = await ensureQueue(broker, spec, delays, signal)
+        found.push(...looked.problems)
+        if (looked.wasThere) there.push(placeOf(options, spec.name).queue)
+      }
       if (found.length > 0) throw new OptionsError('rabbitmq', found)
+      tellOfPolicies(there)
       if (!delays) return
       ladderIsThere ??= ensureLadder(broker, signal)
       await ladderIsThere.catch((error: unknown) => {
@@ -39,19 +45,41 @@ export function topology(broker: Broker, delays: boolean): Topology {
   }
 }
 
+/** Once, of the queues that others made: what a policy does to them may lose messages, and no start would tell. */
+function policyWarning({ options, logger }: Broker): (there: readonly string[]) => void {
+  let isTold = options.managementUrl !== undefined
+  return (there) => {
+    if (isTold || there.length === 0) return
+    isTold = true
+    const names = there.map((name) => `"${name}"`).join(', ')
+    logger.warn(`rabbitmq: ${UNSEEN}. Queues that were there: ${names}`)
+  }
+}
+
+interface Looked {
+  readonly problems: readonly string[]
+  readonly wasThere: boolean
+}
+
 /** Makes what is missing, and answers what is wrong with what is there. */
 async function ensureQueue(
   broker: Broker,
   spec: QueueSpec,
   delays: boolean,
   signal: AbortSignal,
-): Promise<readonly string[]> {
+): Promise<Looked> {
   const { options, server } = broker
   const { name, attempts } = spec
   const { queue, exchange } = placeOf(options, name)
+  const wanted = queueArguments(options.queueType, server)
   const problem = nameProblem(queue, delays)
-  if (problem !== undefined) return [problem]
+  if (problem !== undefined) return { problems: [problem], wasThere: false }
   const found: string[] = []
+  const judged = (facts?: QueueFacts): readonly string[] => [
+    ...found,
+    ...tooSlow(spec, broker, facts),
+    ...lossesOf(queue, facts, broker, attempts),
+  ]
   if (
     exchange !== '' &&
     !(await exists(broker, (channel) => channel.checkExchange(exchange), signal))
@@ -61,18 +89,18 @@ async function ensureQueue(
     )
   }
   if (await exists(broker, (channel) => channel.checkQueue(queue), signal)) {
-    const facts = await readQueue(broker, queue, signal)
-    return [...found, ...tooSlow(spec, broker, facts), ...lossesOf(queue, facts, broker, attempts)]
+    return { problems: judged(await readQueue(broker, queue, wanted, signal)), wasThere: true }
   }
   if (options.topology === 'check') {
-    return [...found, `queue "${queue}" does not exist; make it, or pass topology: 'create'`]
+    found.push(`queue "${queue}" does not exist; make it, or pass topology: 'create'`)
+    return { problems: found, wasThere: false }
   }
-  const wanted = { durable: true, arguments: queueArguments(options.queueType, server) }
-  await throwAway(broker, (channel) => channel.assertQueue(queue, wanted), signal)
+  const declaration = { durable: true, arguments: wanted }
+  await throwAway(broker, (channel) => channel.assertQueue(queue, declaration), signal)
   // A policy reaches a new queue at once, and a management API that does not answer must not be found out later.
-  if (options.managementUrl === undefined) return [...found, ...tooSlow(spec, broker)]
-  const made = await readQueue(broker, queue, signal)
-  return [...found, ...tooSlow(spec, broker, made), ...lossesOf(queue, made, broker, attempts)]
+  const isSeen = options.managementUrl !== undefined
+  const made = isSeen ? await readQueue(broker, queue, wanted, signal) : undefined
+  return { problems: judged(made), wasThere: false }
 }
 
 async function bindAll(
@@ -92,68 +120,4 @@ async function bindAll(
     },
     signal,
   )
-}
-
-async function ensureLadder(broker: Broker, signal: AbortSignal): Promise<void> {
-  const { options } = broker
-  if (options.topology === 'create') {
-    try {
-      return await throwAway(broker, (channel) => makeLadder(channel, options), signal)
-    } catch (error) {
-      if (read(error, 'code') !== 406) throw error
-      throw new OptionsError('rabbitmq', [otherLadder(options.delayPrefix, error)])
-    }
-  }
-  const { levels, landing, stranded } = ladder(options.delayPrefix)
-  const missing: string[] = []
-  for (const queue of [...levels.map((level) => level.queue), stranded]) {
-    const is = await exists(broker, (channel) => channel.checkQueue(queue), signal)
-    if (!is) missing.push(`queue "${queue}", which delays need, does not exist`)
-  }
-  for (const exchange of [...levels.map((level) => level.exchange), landing]) {
-    const is = await exists(broker, (channel) => channel.checkExchange(exchange), signal)
-    if (!is) missing.push(`exchange "${exchange}", which delays need, does not exist`)
-  }
-  if (missing.length === 0) return
-  const last = "make them once with topology: 'create', or pass delays: false"
-  throw new OptionsError('rabbitmq', [...missing, last])
-}
-
-function otherLadder(prefix: string, error: unknown): string {
-  return `what is there under delayPrefix "${prefix}" is not what delays need (${messageOf(error)}); pass another delayPrefix, delete it, or pass delays: false`
-}
-
-/** From the last hop to the first, so that no message can fall where nothing is. */
-async function makeLadder(channel: AmqpChannel, { delayPrefix }: Resolved): Promise<void> {
-  const { levels, landing, stranded } = ladder(delayPrefix)
-  const safe = { 'x-queue-type': 'quorum', 'x-overflow': 'reject-publish' }
-  await channel.assertQueue(stranded, { durable: true, arguments: safe })
-  await channel.assertExchange(stranded, 'fanout', { durable: true })
-  await channel.bindQueue(stranded, stranded, '')
-  await channel.assertExchange(landing, 'topic', { durable: true, alternateExchange: stranded })
-  for (const level of levels.toReversed()) {
-    await channel.assertExchange(level.exchange, 'topic', { durable: true })
-    const hop = {
-      'x-message-ttl': level.ttlMs,
-      'x-dead-letter-exchange': level.next,
-      'x-dead-letter-strategy': 'at-least-once',
-    }
-    await channel.assertQueue(level.queue, { durable: true, arguments: { ...safe, ...hop } })
-    await channel.bindQueue(level.queue, level.exchange, level.waits)
-    await channel.bindExchange(level.next, level.exchange, level.passes)
-  }
-}
-
-async function exists(
-  broker: Broker,
-  look: (channel: AmqpChannel) => Promise<unknown>,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await throwAway(broker, look, signal)
-    return true
-  } catch (error) {
-    if (read(error, 'code') === 404) return false
-    throw error
-  }
 }

@@ -10,11 +10,13 @@ import { sender } from './send.ts'
 import { rabbitSubscription } from './subscription.ts'
 import { topology } from './topology.ts'
 import { rabbitTraits } from './traits.ts'
+import { unseenFacts } from './unseen.ts'
 
 export function rabbitTransport(broker: Broker, end: () => Promise<void>): Transport {
   const { options, server, publishing, consuming } = broker
   const subscriptions = openSubscriptions()
   const traits = rabbitTraits(options, server)
+  const delays = traits.delay !== 'none'
   const bounds = { ...traits, delayPrefix: options.delayPrefix }
   let closed: Promise<void> | undefined
   return {
@@ -30,7 +32,8 @@ export function rabbitTransport(broker: Broker, end: () => Promise<void>): Trans
     },
     problems: () =>
       [consuming.problem(), publishing.problem()].filter((problem) => problem !== undefined),
-    topology: topology(broker, traits.delay !== 'none'),
+    facts: unseenFacts(options, delays),
+    topology: topology(broker, delays),
     browse: {
       async gauge(name) {
         const { queue } = placeOf(options, name)
