@@ -134,6 +134,37 @@ for (const { name, url } of servers) {
     }
   })
 
+  test(`${name}: a batch takes its keys in one order for all, whatever the order of its items`, async () => {
+    const bench = await open(url)
+    const { transport } = bench
+    const keyed = (id: string, key: string) =>
+      envelope(id, {
+        remember: [{ kind: 'dedupe', key, fingerprint: undefined, windowMs: 60_000 }],
+      })
+    const hold = Promise.withResolvers<void>()
+    const inside = Promise.withResolvers<void>()
+    const holder = inTransaction('pg', url, async (tx) => {
+      const mine = await transport.transaction?.(tx)
+      await mine?.send('q', [keyed('holder', 'a')])
+      inside.resolve()
+      await hold.promise
+    })
+    await inside.promise
+    const batch = transport.send('q', [keyed('second', 'c'), keyed('first', 'a')], { signal })
+    await until(async () => (await waiters(url, bench.schema)) > 0)
+    // It waits for 'a' and has not taken 'c' yet: who takes them the other way round could not wait for it in a circle.
+    const soon = AbortSignal.timeout(20_000)
+    const [free] = await transport.send('q', [keyed('free', 'c')], { signal: soon })
+    assert.deepEqual(free, { ok: true, id: 'free', duplicate: false })
+    hold.resolve()
+    await holder
+    assert.deepEqual(await batch, [
+      { ok: true, id: 'free', duplicate: true },
+      { ok: true, id: 'holder', duplicate: true },
+    ])
+    await bench.dispose()
+  })
+
   test(`${name}: a pool whose last connection holds the transaction is enough to send in it`, async () => {
     const pool = nodePool(url, 1)
     const bench = await open(url, { address: { pool }, listen: false })
