@@ -7,7 +7,7 @@ import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
 import type { SendOptions } from '../../transport/transport.ts'
-import { fieldsOf } from './entry.ts'
+import { argumentOf, fieldsOf } from './entry.ts'
 import { type QueueKeys, queueKeys } from './keys.ts'
 import { scripts } from './script.ts'
 import { run, type Store } from './store.ts'
@@ -49,9 +49,40 @@ async function storeAll(
   store: Store,
   queue: QueueKeys,
   batch: readonly Envelope[],
-  { signal, atomic }: SendOptions,
+  options: Required<SendOptions>,
 ): Promise<readonly Sent[]> {
   if (batch.length === 0) return []
+  const storeBatch = batch.every(isPlain) ? storePlain : storeAny
+  const reply = await storeBatch(store, queue, batch, options)
+  if (reply === -1) return batch.map(() => refused('notFound'))
+  const outcomes = batch.map(({ id }, at) => outcomeOf(id, reply, at))
+  return (options.atomic ? allRefused(outcomes) : undefined) ?? outcomes
+}
+
+/** Nothing but id and body. */
+function isPlain(envelope: Envelope): boolean {
+  const { headers, delayMs, readyAt, idempotencyKey, orderingKey, remember } = envelope
+  for (const _ in headers) return false
+  const isTimed = delayMs !== undefined || readyAt !== undefined
+  const isKeyed =
+    idempotencyKey !== undefined || orderingKey !== undefined || remember !== undefined
+  return !isTimed && !isKeyed
+}
+
+type StoreBatch = (
+  store: Store,
+  queue: QueueKeys,
+  batch: readonly Envelope[],
+  options: Required<SendOptions>,
+) => Promise<Reply>
+
+const storePlain: StoreBatch = (store, queue, batch, { signal, atomic }) => {
+  const args: (string | Buffer)[] = [atomic ? '1' : '0']
+  for (const { id, body } of batch) args.push(id, argumentOf(body))
+  return run(store, scripts.SEND_PLAIN, queue, args, { signal })
+}
+
+const storeAny: StoreBatch = (store, queue, batch, { signal, atomic }) => {
   const args: (string | Buffer)[] = [atomic ? '1' : '0']
   const keys: string[] = []
   for (const envelope of batch) {
@@ -64,10 +95,7 @@ async function storeAll(
       args.push(place, kind, fingerprint, String(Math.ceil(windowMs)))
     }
   }
-  const reply = await run(store, scripts.SEND, queue, args, { keys, signal })
-  if (reply === -1) return batch.map(() => refused('notFound'))
-  const outcomes = batch.map(({ id }, at) => outcomeOf(id, reply, at))
-  return (atomic ? allRefused(outcomes) : undefined) ?? outcomes
+  return run(store, scripts.SEND, queue, args, { keys, signal })
 }
 
 /** The window may be up to ten years; a delay or a moment, never both. */

@@ -1,5 +1,28 @@
 import { ADD, NOW, PRELUDE, RING } from './prelude.ts'
 
+/** What both begin with: -1 without the queue, the room that is left, and which of some ids are there already. */
+const BEGIN = `${PRELUDE}
+local queue = call('HMGET', meta, 'owner', 'maxDepth')
+if not queue[1] then return -1 end
+local room = math.huge
+if queue[2] then room = tonumber(queue[2]) - call('HLEN', ids) end
+local has_dead = call('EXISTS', shelf) == 1
+-- Asked for together: one by one costs 1.5 µs each.
+local function stored_of(all_ids)
+  local refs, n = {}, #all_ids
+  for first = 1, n, 2000 do
+    local some = call('HMGET', ids, unpack(all_ids, first, math.min(first + 1999, n)))
+    for k = 1, #some do refs[first + k - 1] = some[k] end
+  end
+  return refs
+end
+local function remember(added)
+  for from = 1, #added, 2000 do
+    call('HSET', ids, unpack(added, from, math.min(from + 1999, #added)))
+  end
+end
+`
+
 /**
  * ARGV: 1 for all or nothing, then for each item its id, when it is ready (nothing, `d` and a delay or `a` and a moment),
  * the number of its fields and they, the number of its keys and for each the place in KEYS, its kind, fingerprint and
@@ -8,13 +31,7 @@ import { ADD, NOW, PRELUDE, RING } from './prelude.ts'
  *
  * The first write is one that Redis refuses when its memory is full, so that a refused send has written nothing.
  */
-export const SEND: string = `${PRELUDE}
-local queue = call('HMGET', meta, 'owner', 'maxDepth')
-if not queue[1] then return -1 end
-${NOW}${RING}${ADD}
-local room = math.huge
-if queue[2] then room = tonumber(queue[2]) - call('HLEN', ids) end
-local has_dead = call('EXISTS', shelf) == 1
+export const SEND: string = `${BEGIN}${NOW}${RING}${ADD}
 local outcomes, chosen, chosen_ids, chosen_keys = {}, {}, {}, {}
 local refused = false
 
@@ -28,12 +45,7 @@ while next_at <= argc do
   at[n], last_of[n], keys_of[n], all_ids[n] = next_at, last, keys, ARGV[next_at]
   next_at = last + 2 + keys * 4
 end
--- Which ids are there already, asked for together: one by one costs 1.5 µs each.
-local refs = {}
-for first = 1, n, 2000 do
-  local some = call('HMGET', ids, unpack(all_ids, first, math.min(first + 1999, n)))
-  for k = 1, #some do refs[first + k - 1] = some[k] end
-end
+local refs = stored_of(all_ids)
 
 local function judged(item)
   local id, keys = all_ids[item], keys_of[item]
@@ -99,11 +111,52 @@ if #chosen > 0 and not (refused and ARGV[1] == '1') then
       end
     end
   end
-  for from = 1, #added, 2000 do
-    call('HSET', ids, unpack(added, from, math.min(from + 1999, #added)))
-  end
+  remember(added)
   ring()
 end
 if #chosen == #outcomes then return #outcomes end
+return outcomes
+`
+
+/**
+ * As SEND, for items of an id and a body and nothing else, as most are. ARGV: 1 for all or nothing, then id and body of each.
+ */
+export const SEND_PLAIN: string = `${BEGIN}${RING}
+local all_ids, n = {}, 0
+for at = 2, #ARGV, 2 do
+  n = n + 1
+  all_ids[n] = ARGV[at]
+end
+local refs, chosen_ids, chosen, outcomes, refused = stored_of(all_ids), {}, {}, nil, false
+for item, id in ipairs(all_ids) do
+  local outcome
+  if refs[item] or chosen_ids[id] or has_dead and call('HEXISTS', shelf, id) == 1 then
+    outcome = 'd' .. id
+  elseif room <= 0 then
+    outcome, refused = 'f', true
+  else
+    room = room - 1
+    chosen_ids[id] = true
+    chosen[#chosen + 1] = item
+  end
+  if outcome then
+    outcomes = outcomes or {}
+    outcomes[item] = outcome
+  end
+end
+
+if #chosen > 0 and not (refused and ARGV[1] == '1') then
+  local added, last = {}, 0
+  for _, item in ipairs(chosen) do
+    local id = all_ids[item]
+    added[last + 1] = id
+    added[last + 2] = call('XADD', ready, '*', 'id', id, 'body', ARGV[2 * item + 1])
+    last = last + 2
+  end
+  remember(added)
+  ring()
+end
+if not outcomes then return n end
+for item = 1, n do outcomes[item] = outcomes[item] or '' end
 return outcomes
 `
