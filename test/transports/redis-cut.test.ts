@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Delivery, Settled } from '../../src/model/delivery.ts'
 import type { Subscription } from '../../src/transport/transport.ts'
-import { type Bench, envelope, open, signal, subscribeTo } from './redis-bench.ts'
-import { NO_REDIS, redisServers } from './redis-servers.ts'
+import { type Bench, connectTo, envelope, open, signal, subscribeTo } from './redis-bench.ts'
+import { NO_REDIS, redisServers, smallestUser } from './redis-servers.ts'
 
 // An ack of many cuts the head off the stream instead of deleting each entry. What stands there besides must stay.
 
@@ -61,6 +61,20 @@ for (const { name, url } of servers) {
     await ack(subscription, await receive(subscription, MANY))
     assert.deepEqual(await idsIn(bench), numbered(MANY, 2 * MANY - 1))
     await bench.dispose()
+  })
+
+  test(`A user who may not XTRIM acks many all the same (${name}).`, async () => {
+    const user = await smallestUser({ name, url }, ['-xtrim'])
+    const transport = await connectTo({ ...user.address, prefix: user.prefix })
+    await transport.topology.ensure([{ name: 'q', owner: 'team', maxDepth: undefined }], signal)
+    const batch = numbered(0, MANY).map((id) => envelope(id))
+    await transport.send('q', batch, { signal })
+    const subscription = await subscribeTo(transport)
+    await ack(subscription, await receive(subscription, MANY))
+    const gauge = await transport.browse?.gauge('q')
+    assert.deepEqual([gauge?.depth, gauge?.inFlight], [0, 0])
+    await transport.close()
+    await user.dispose()
   })
 }
 
