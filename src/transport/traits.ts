@@ -8,8 +8,8 @@ export interface Traits {
    */
   readonly acksMayBeUndone?: true
   /**
-   * A release that was not answered ok may have left a copy beside the message: then both come, under one id. Absent: it left
-   * one message.
+   * A release that was not answered ok may have left a copy beside the message: then both come, under one id. So may one with a
+   * delay, when whoever moves the copy at its time vanishes over it. Absent: it left one message.
    */
   readonly releaseMayDouble?: true
   readonly claim:

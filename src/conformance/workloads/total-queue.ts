@@ -140,6 +140,7 @@ async function work(run: Run, transport: Transport, from: Subscription): Promise
       return 'vanishes'
     }
     const choices = (batch ?? []).map((delivery) => choose(scope, delivery))
+    if (run.plan.vanishes > 0) noteDelayedCopies(transport, choices, history)
     await settleAll(transport, from, choices, history)
   }
   return 'told'
@@ -152,6 +153,21 @@ function choose(scope: Scope, delivery: Delivery): Settlement {
   const { keepsHistory, uncountedRelease } = scope.traits
   const counted = keepsHistory && (draw > 0.8 || !uncountedRelease)
   return released(delivery, { counted, delayMs: delayed ? 40 : 0 })
+}
+
+/**
+ * A copy that waits in a store is sent by whoever takes it out when it is due. One that vanishes between that send and its removal
+ * doubles it, long after the release was answered.
+ */
+function noteDelayedCopies(
+  { traits }: Transport,
+  batch: readonly Settlement[],
+  history: History,
+): void {
+  if (!traits.releaseMayDouble) return
+  for (const one of batch) {
+    if (one.as === 'released' && one.delayMs > 0) history.doubled(one.delivery.envelope.id)
+  }
 }
 
 /**

@@ -63,8 +63,8 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
   const { onCommitted } = lanes
   const { commit } = committer({ cluster, place, member, coordinator, onCommitted })
   const close = async (): Promise<void> => {
-    await lanes.endAll()
     closing.abort()
+    await lanes.endAll()
     lanes.loseAll()
     await member.close()
     await Promise.all(Object.values(clients).map((client) => client.close().catch(() => {})))

@@ -63,8 +63,9 @@ export async function kafkaSubscription(
       return [...(joining === undefined ? [] : [joining]), ...fetcher.problems()]
     },
     close: async () => {
-      onClose()
       await consumer.close()
+      // A close of the transport meanwhile waits for it, too: it needs the connections.
+      onClose()
     },
   }
 }
