@@ -34,13 +34,16 @@ export interface AmqpConfirmChannel extends AmqpChannel {
     exchange: string,
     routingKey: string,
     content: Buffer,
-    options: AmqpProperties & { readonly mandatory: boolean; readonly persistent: boolean },
+    options: AmqpProperties,
     confirmed: (error: unknown) => void,
   ): boolean
 }
 
-/** What we write; foreign messages have more. */
+/** What we write, and how; foreign messages have more. */
 export interface AmqpProperties {
+  /** Comes back when no queue takes it. */
+  readonly mandatory: true
+  readonly persistent: true
   readonly messageId: string
   /** Seconds. */
   readonly timestamp: number

@@ -52,7 +52,13 @@ export function sendingTime(now: number): SendingTime {
 export function propertiesOf(queue: string, envelope: Envelope, at: SendingTime): AmqpProperties {
   const headers = toWire(queue, envelope, PREFIX)
   headers[TIME] = at.iso
-  return { messageId: envelope.id, timestamp: at.seconds, headers }
+  return {
+    mandatory: true,
+    persistent: true,
+    messageId: envelope.id,
+    timestamp: at.seconds,
+    headers,
+  }
 }
 
 export function contentOf({ body }: Envelope): Buffer {

@@ -76,15 +76,14 @@ export function openPublisher(broker: Broker): Publisher {
     at: number,
   ): void => {
     const { messageId } = properties
-    const wasReturned = (): boolean =>
-      unroutable.size > 0 && takeOne(unroutable, `${exchange} ${routingKey} ${messageId}`)
     const confirmed = (error: unknown): void => {
+      const wasReturned =
+        unroutable.size > 0 && takeOne(unroutable, `${exchange} ${routingKey} ${messageId}`)
       if (error) call.settle(at, notConfirmed(error))
-      else call.settle(at, wasReturned() ? refused('notFound') : stored(messageId))
+      else call.settle(at, wasReturned ? refused('notFound') : stored(messageId))
     }
     try {
-      const options = { ...properties, mandatory: true, persistent: true }
-      to.publish(exchange, routingKey, content, options, confirmed)
+      to.publish(exchange, routingKey, content, properties, confirmed)
     } catch (error) {
       call.settle(at, notWritten(error))
     }
