@@ -314,3 +314,28 @@ test("A queue's own consumer timeout counts instead of the broker's, where the s
     'queue "q": a handler may take 55000 ms, and the broker takes a delivery back after 60000 ms (the queue\'s consumer-timeout); shorten handlerTimeoutMs, or raise it',
   ])
 })
+
+test('A look makes nothing, and names what is wrong with what is there.', { skip }, async () => {
+  const lossy = await declared('looked-at', { arguments: { ...quorum, 'x-message-ttl': 60_000 } })
+  const missing = freshName('not-there')
+  const specs = [lossy, missing].map((name) => ({ name, owner: 'team', maxDepth: undefined }))
+  const { signal } = new AbortController()
+  const delayPrefix = freshName('no-delays')
+  for (const topology of ['create', 'check', 'none'] as const) {
+    const transport = await openRabbit({ url: address, topology, delayPrefix })
+    const found = (await transport.topology.differences?.(specs, signal)) ?? []
+    const about = (part: string): number => found.filter((one) => one.includes(part)).length
+    assert.equal(about('(message-ttl)') > 0, topology !== 'none', topology)
+    assert.equal(about(`"${missing}" does not exist`), topology === 'check' ? 1 : 0, topology)
+    assert.equal(about('which delays need, does not exist') > 0, topology === 'check', topology)
+    await transport.close()
+  }
+  for (const queue of [missing, `${delayPrefix}`]) {
+    await assert.rejects(
+      withChannel(address, (channel) => channel.checkQueue(queue)),
+      {
+        code: 404,
+      },
+    )
+  }
+})

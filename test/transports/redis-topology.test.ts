@@ -77,6 +77,7 @@ for (const server of servers) {
   describe(`${name}, topology`, () => {
     test('With check nothing is made, and all that is missing is listed with how to make it.', () =>
       checkLists(url))
+    test('A look writes nothing, and names what is wrong with what is there.', () => looks(url))
     test('A key of another type is named, with both types.', () => otherType(url))
     test('A stream that was there is worked from its beginning, by a group that is made for it.', () =>
       existingStream(url))
@@ -92,6 +93,27 @@ for (const server of servers) {
     test('A user with rights on the stream and what is kept beside it can do all that is needed.', () =>
       smallUser(server))
   })
+}
+
+async function looks(url: string): Promise<void> {
+  const ask = await asking(url)
+  const prefix = freshPrefix()
+  const stream = `${prefix}shop`
+  const look = async (topology: 'create' | 'check' | 'none'): Promise<readonly string[]> => {
+    const transport = await onStream(url, { stream, group: 'ours' }, { topology, prefix })
+    return (await transport.topology.differences?.([spec], signal)) ?? []
+  }
+  const keys = async (): Promise<unknown> => ask('KEYS', `*${prefix}*`)
+  assert.deepEqual(await look('create'), [])
+  const [missing = '', ...more] = await look('check')
+  assert.match(missing, /there is no stream/)
+  assert.deepEqual([more, await look('none'), await keys()], [[], [], []])
+  await ask('XGROUP', 'CREATE', stream, 'theirs', '0', 'MKSTREAM')
+  const before = await keys()
+  for (const topology of ['create', 'check'] as const) {
+    assert.match((await look(topology)).join(), /is read by the consumer group "theirs"/)
+  }
+  assert.deepEqual([await look('none'), await keys()], [[], before])
 }
 
 test('On a cluster all keys of a stream live where it does, with a hash tag and without.', async (t) => {

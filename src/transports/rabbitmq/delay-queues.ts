@@ -44,6 +44,16 @@ export async function ensureLadder(broker: Broker, signal: AbortSignal): Promise
   throw new OptionsError('rabbitmq', [...found, last])
 }
 
+/** What of it is not what delays need; what is missing would be made with `create`, and is no difference then. Makes nothing. */
+export async function ladderDifferences(
+  broker: Broker,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { delayPrefix, topology } = broker.options
+  const found = await differences(broker, ladder(delayPrefix), signal)
+  return topology === 'create' ? found.filter((one) => !isMissing(one)) : found
+}
+
 /** From the last hop to the first, so that no message can fall where nothing is. */
 async function makeLadder(
   channel: AmqpChannel,

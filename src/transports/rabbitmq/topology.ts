@@ -3,7 +3,7 @@ import type { QueueSpec, Topology } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
 import { exists, throwAway } from './channel.ts'
 import { tooSlow } from './consumer-timeout.ts'
-import { ensureLadder } from './delay-queues.ts'
+import { ensureLadder, ladderDifferences } from './delay-queues.ts'
 import { ladder, landingKey } from './ladder.ts'
 import { lossesOf } from './losses.ts'
 import { placeOf } from './names.ts'
@@ -42,7 +42,24 @@ export function topology(broker: Broker, delays: boolean): Topology {
       })
       if (options.topology === 'create') await bindAll(broker, names, signal)
     },
+    differences: (specs, signal) => lookedAt(broker, specs, delays, signal),
   }
+}
+
+/** What `ensure` would refuse; nothing is made. */
+async function lookedAt(
+  broker: Broker,
+  specs: readonly QueueSpec[],
+  delays: boolean,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const names = [...new Map(specs.map((spec) => [spec.name, spec])).values()]
+  if (broker.options.topology === 'none') return names.flatMap((spec) => tooSlow(spec, broker))
+  const found: string[] = []
+  for (const spec of names) {
+    found.push(...(await ensureQueue(broker, spec, delays, signal, 'look')).problems)
+  }
+  return delays ? [...found, ...(await ladderDifferences(broker, signal))] : found
 }
 
 /** Once, of the queues that others made: what a policy does to them may lose messages, and no start would tell. */
@@ -61,12 +78,13 @@ interface Looked {
   readonly wasThere: boolean
 }
 
-/** Makes what is missing, and answers what is wrong with what is there. */
+/** Makes what is missing (but only looks where that was said), and answers what is wrong with what is there. */
 async function ensureQueue(
   broker: Broker,
   spec: QueueSpec,
   delays: boolean,
   signal: AbortSignal,
+  how: 'make' | 'look' = 'make',
 ): Promise<Looked> {
   const { options, server } = broker
   const { name, attempts } = spec
@@ -95,6 +113,7 @@ async function ensureQueue(
     found.push(`queue "${queue}" does not exist; make it, or pass topology: 'create'`)
     return { problems: found, wasThere: false }
   }
+  if (how === 'look') return { problems: judged(), wasThere: false }
   const declaration = { durable: true, arguments: wanted }
   await throwAway(broker, (channel) => channel.assertQueue(queue, declaration), signal)
   // A policy reaches a new queue at once, and a management API that does not answer must not be found out later.

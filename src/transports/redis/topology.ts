@@ -14,16 +14,37 @@ export async function ensure(
   specs: readonly QueueSpec[],
   signal: AbortSignal,
 ): Promise<void> {
+  const found = await refusalsOf(store, specs, signal, 'make')
+  if (found.length > 0) throw new OptionsError('redis', found)
+}
+
+/** What `ensure` would refuse; nothing is made or written. */
+export function differences(
+  store: Store,
+  specs: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  return refusalsOf(store, specs, signal, 'look')
+}
+
+type How = 'make' | 'look'
+
+async function refusalsOf(
+  store: Store,
+  specs: readonly QueueSpec[],
+  signal: AbortSignal,
+  how: How,
+): Promise<readonly string[]> {
   const found: string[] = []
   const streams = new Map<string, string>()
   for (const spec of new Map(specs.map((one) => [one.name, one])).values()) {
     const keys = queueKeys(store.naming, spec.name)
     const other = streams.get(keys.stream)
     streams.set(keys.stream, spec.name)
-    if (other === undefined) found.push(...(await ensureOne(store, spec, keys, signal)))
+    if (other === undefined) found.push(...(await ensureOne(store, spec, keys, signal, how)))
     else found.push(`queues "${other}" and "${spec.name}" have one stream, ${keys.stream}`)
   }
-  if (found.length > 0) throw new OptionsError('redis', found)
+  return found
 }
 
 async function ensureOne(
@@ -31,14 +52,15 @@ async function ensureOne(
   { name, owner, maxDepth }: QueueSpec,
   keys: QueueKeys,
   signal: AbortSignal,
+  how: How,
 ): Promise<readonly string[]> {
   const capacity = maxDepth === undefined ? '' : String(maxDepth)
-  const args = [keys.group, owner, capacity, store.topology]
+  const args = [keys.group, owner, capacity, store.topology, how]
   const reply = await run(store, scripts.ENSURE, keys, args, { signal })
-  const differences = Array.isArray(reply) ? reply.map(wordsOf) : []
-  if (differences.some(([kind]) => kind === 'newer')) throw newerError(name)
-  if (differences.length === 0) store.queues.set(name, keys)
-  return differences.map((one) => `queue "${name}": ${told(keys, one)}`)
+  const found = Array.isArray(reply) ? reply.map(wordsOf) : []
+  if (found.some(([kind]) => kind === 'newer')) throw newerError(name)
+  if (found.length === 0 && how === 'make') store.queues.set(name, keys)
+  return found.map((one) => `queue "${name}": ${told(keys, one)}`)
 }
 
 type Words = readonly [kind: string, a: string, b: string, c: string]

@@ -8,7 +8,7 @@ import { shed } from './shed.ts'
 import { shelf } from './shelf.ts'
 import { needQueue, type Store } from './store.ts'
 import { redisSubscription } from './subscription.ts'
-import { ensure } from './topology.ts'
+import { differences, ensure } from './topology.ts'
 
 export interface TransportParts {
   readonly store: Store
@@ -31,7 +31,10 @@ export function redisTransport({ store, facts, end }: TransportParts): Transport
       closed ??= subscriptions.close().then(end)
       return closed
     },
-    topology: { ensure: (queues, signal) => ensure(store, queues, signal) },
+    topology: {
+      ensure: (queues, signal) => ensure(store, queues, signal),
+      differences: (queues, signal) => differences(store, queues, signal),
+    },
     browse: browse(store),
     shelf: shelf(store),
     shed: (queue, options) => shed(store, queue, options),

@@ -1,7 +1,7 @@
 import { PRELUDE } from './prelude.ts'
 
 /**
- * ARGV: group, owner, capacity or nothing, then `create`, `check` or `none`. Answers all that is not as it has to be: lists of a kind
+ * ARGV: group, owner, capacity or nothing, then `create`, `check` or `none`, and `look` where nothing is to be written. Answers all that is not as it has to be: lists of a kind
  * and what was found, see `topology.ts`. Where it answers an empty list it has written what the queue is, and with `create` made
  * what was missing.
  */
@@ -58,7 +58,7 @@ if mode ~= 'none' then
   local ours = look_at_groups()
   if ours then look_at_entries(ours) end
 end
-if #found > 0 then return found end
+if #found > 0 or ARGV[5] == 'look' then return found end
 
 call('HSET', meta, 'owner', ARGV[2], 'layout', '1')
 if ARGV[3] == '' then call('HDEL', meta, 'maxDepth') else call('HSET', meta, 'maxDepth', ARGV[3]) end
