@@ -16,6 +16,8 @@ export type FaultCode =
   | 'conflict'
   | 'throttled'
   | 'unavailable'
+  /** Of an item among others: a transaction of somebody's holds its key. Sent alone it waits for the end of that. */
+  | 'held'
   | 'notFound'
   | 'denied'
   | 'tooLarge'

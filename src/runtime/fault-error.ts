@@ -37,6 +37,7 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
         context.index,
       )
     case 'unavailable':
+    case 'held':
     case 'throttled':
       return new MillraceError(
         'MILLRACE_UNAVAILABLE',

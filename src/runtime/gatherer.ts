@@ -1,3 +1,5 @@
+import type { Clock } from '../model/clock.ts'
+
 /**
  * Gathers concurrent calls into batches without a timer: the first call flushes in the same turn, and what arrives
  * while a flush is under way goes with the next one. Idle, a call waits for nothing; busy, batches grow by themselves.
@@ -17,6 +19,16 @@ export interface GathererOptions<T, R> {
   readonly maxBatch: number
   /** One result per item, in order. A rejection is given to every item of the batch. */
   readonly flush: (items: readonly T[]) => Promise<readonly R[]>
+  /** Absent: one flush after another, however long one takes. */
+  readonly patience?: Patience
+}
+
+/** A flush that takes longer keeps no later item waiting: the next one goes beside it. */
+export interface Patience {
+  readonly clock: Clock
+  readonly ms: number
+  /** The most side by side. */
+  readonly flights: number
 }
 
 interface Waiting<T, R> {
@@ -29,15 +41,20 @@ export function gatherer<T, R>(options: GathererOptions<T, R>): Gatherer<T, R> {
   let waiting: Waiting<T, R>[] = []
   let flying = 0
   let armed = false
+  const flights = new Set<Promise<void>>()
 
   const flushAll = async (): Promise<void> => {
     while (waiting.length > 0) {
       const batch =
         waiting.length <= options.maxBatch ? waiting : waiting.slice(0, options.maxBatch)
       waiting = batch === waiting ? [] : waiting.slice(options.maxBatch)
-      flying = batch.length
-      await flushOne(batch, options.flush)
-      flying = 0
+      flying += batch.length
+      const flight = flushOne(batch, options.flush).finally(() => {
+        flying -= batch.length
+        flights.delete(flight)
+      })
+      flights.add(flight)
+      await ended(flight, flights, options.patience)
     }
     armed = false
   }
@@ -56,6 +73,23 @@ export function gatherer<T, R>(options: GathererOptions<T, R>): Gatherer<T, R> {
       return waiting.length + flying
     },
   }
+}
+
+/** This flight has ended, or takes too long and there is room for another one beside it. */
+async function ended(
+  flight: Promise<void>,
+  flights: ReadonlySet<Promise<void>>,
+  patience: Patience | undefined,
+): Promise<void> {
+  if (patience === undefined) return flight
+  await new Promise<void>((resolve) => {
+    const cancel = patience.clock.after(patience.ms, resolve)
+    void flight.then(() => {
+      cancel()
+      resolve()
+    })
+  })
+  if (flights.size >= patience.flights) await Promise.race(flights)
 }
 
 async function flushOne<T, R>(

@@ -38,6 +38,7 @@ export function queueSender(options: QueueSenderOptions): {
   const admitted = admission({ queue, transport, now, drain })
   const plain = sender({
     queue,
+    clock,
     transport,
     transactions,
     admission: admitted,

@@ -1,4 +1,5 @@
 import { sendInParts } from '../layers/in-parts.ts'
+import type { Clock } from '../model/clock.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
@@ -34,7 +35,13 @@ export type BatchSendOptions<In = unknown> = Omit<
   readonly dedupeKey?: (payload: In, index: number) => string | undefined
 }
 
+/** A send that somebody's open transaction holds up is this slow, and a backend that is merely busy seldom is. */
+const SLOW_MS = 1_000
+/** Each may hold a connection of the backend's pool (of 10 on Postgres). */
+const FLIGHTS = 4
+
 export interface SenderOptions extends ResultContext {
+  readonly clock: Clock
   readonly transactions: TransactionSends
   readonly admission: Admission
   readonly prepare: PrepareContext
@@ -46,6 +53,7 @@ export function sender(options: SenderOptions): Sender {
   const { queue, transport, closed } = options
   const plain = gatherer<Envelope, Sent>({
     maxBatch: transport.traits.limits.sendBatch,
+    patience: { clock: options.clock, ms: SLOW_MS, flights: FLIGHTS },
     flush: (batch) =>
       faultless(transport, batch.length, () =>
         transport.send(queue.name, batch, { signal: closed }),
@@ -70,7 +78,7 @@ export function sender(options: SenderOptions): Sender {
       chain(admit(1, send?.tx), () => {
         const sent =
           send?.tx === undefined
-            ? orAborted(() => plain.add(envelope), send?.signal)
+            ? orAborted(() => orAlone(plain.add(envelope), envelope, options), send?.signal)
             : options.transactions.one(queue.name, send.tx, envelope)
         return chain(sent, (outcome) => resultOf(outcome, envelope, options))
       }),
@@ -120,6 +128,19 @@ export function sender(options: SenderOptions): Sender {
   }
 
   return { sendNow: sendOne, sendBatch: sendMany }
+}
+
+/** What somebody's transaction holds goes on waiting by itself, so that nobody waits with it. */
+async function orAlone(
+  gathered: Promise<Sent>,
+  envelope: Envelope,
+  { queue, transport, closed }: SenderOptions,
+): Promise<Sent> {
+  const sent = await gathered
+  if (sent.ok || sent.fault.code !== 'held') return sent
+  const alone = (): Promise<readonly Sent[]> =>
+    transport.send(queue.name, [envelope], { signal: closed })
+  return (await faultless(transport, 1, alone))[0] ?? sent
 }
 
 /** What is no signal is named later, with everything else that is wrong with the options. */

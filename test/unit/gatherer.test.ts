@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gatherer } from '../../src/runtime/gatherer.ts'
+import { virtualClock } from '../../src/testing/virtual-clock.ts'
 
 test('calls of one turn go together, and what comes meanwhile goes with the next', async () => {
   const batches: number[][] = []
@@ -84,4 +85,37 @@ test('what is put goes with what is added, and is told one thing', async () => {
     [3, 4],
   ])
   assert.deepEqual(told, [1, new Error('gone')])
+})
+
+test('with patience a flush that takes too long holds up no later one, up to a bound', async () => {
+  const clock = virtualClock()
+  const started: number[] = []
+  const ends = new Map<number, () => void>()
+  const gathered = gatherer<number, number>({
+    maxBatch: 10,
+    flush: async (items) => {
+      started.push(...items)
+      await new Promise<void>((resolve) => ends.set(items[0] ?? 0, resolve))
+      return [...items]
+    },
+    patience: { clock, ms: 1_000, flights: 2 },
+  })
+  const results = [1, 2, 3].map((n) => gathered.add(n))
+  await clock.advance(900)
+  assert.deepEqual(started, [1, 2, 3])
+  const more = [4, 5].map((n) => gathered.add(n))
+  await clock.advance(200)
+  assert.deepEqual(started, [1, 2, 3, 4, 5])
+  const last = gathered.add(6)
+  await clock.advance(5_000)
+  assert.deepEqual(started, [1, 2, 3, 4, 5], 'no more than two side by side')
+  ends.get(1)?.()
+  await clock.advance(0)
+  assert.deepEqual(started, [1, 2, 3, 4, 5, 6])
+  ends.get(4)?.()
+  ends.get(6)?.()
+  assert.deepEqual(await Promise.all([...results, ...more, last]), [1, 2, 3, 4, 5, 6])
+  await clock.advance(0)
+  assert.equal(gathered.size, 0)
+  assert.equal(clock.nextDueAt(), undefined)
 })

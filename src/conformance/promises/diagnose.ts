@@ -9,6 +9,7 @@ const codes: Record<FaultCode, true> = {
   conflict: true,
   throttled: true,
   unavailable: true,
+  held: true,
   notFound: true,
   denied: true,
   tooLarge: true,

@@ -8,8 +8,14 @@ import type { SendOptions } from '../../transport/transport.ts'
 import { type Item, nameOf, refusal, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
 import { keysOf, lockKeys } from './order.ts'
+import { isLocked, sendApart } from './send-apart.ts'
 import { findQueue, query, type Store } from './store.ts'
 
+/** What was gathered by chance is soon sent apart; one that knows what it waits for has longer, but less than a statement may take (30 s). */
+const GATHERED_LOCK_MS = 1_000
+/** It was held a second ago. */
+const APART_LOCK_MS = 100
+const LOCK_MS = 20_000
 /** A statement carries at most this many bytes of bodies; in hex they are twice as long. */
 const STATEMENT_BYTES = 32 * 1024 * 1024
 
@@ -18,7 +24,31 @@ export async function send(
   store: Store,
   queue: string,
   batch: readonly Envelope[],
-  { signal, atomic = false }: SendOptions,
+  options: SendOptions,
+): Promise<readonly Sent[]> {
+  const together = options.atomic !== true && batch.length > 1
+  const alone = { ...options, lockMs: LOCK_MS }
+  if (!together) return sendOnce(store, queue, batch, alone)
+  try {
+    return await sendOnce(store, queue, batch, { ...options, lockMs: GATHERED_LOCK_MS })
+  } catch (error) {
+    if (!isLocked(error)) throw error
+    return await sendApart(batch, (part) =>
+      sendOnce(store, queue, part, { ...options, lockMs: APART_LOCK_MS }),
+    )
+  }
+}
+
+interface LockedSendOptions extends SendOptions {
+  /** How long it waits for what transactions of others hold. */
+  readonly lockMs: number
+}
+
+async function sendOnce(
+  store: Store,
+  queue: string,
+  batch: readonly Envelope[],
+  { signal, atomic = false, lockMs }: LockedSendOptions,
 ): Promise<readonly Sent[]> {
   if (batch.length === 0) return []
   if (store.closing.aborted) throw closedError('the transport')
@@ -30,7 +60,7 @@ export async function send(
   const refusedAtOnce = atomic ? allRefused(judged) : undefined
   if (refusedAtOnce !== undefined) return refusedAtOnce
   const outcomes = needsTransaction(sorted)
-    ? await sendInTransaction(store, queueId, batch, sorted, { signal, atomic })
+    ? await sendInTransaction(store, queueId, batch, sorted, { signal, atomic, lockMs })
     : outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
   if (outcomes.some((outcome) => outcome.ok && !outcome.duplicate)) news(store, queueId)
   if (sorted.keyed.length > 0) pruneKeys(store, sorted.keyed.length)
@@ -68,7 +98,10 @@ export function sortItems(batch: readonly Envelope[]): Sorted {
  * too large for one.
  */
 function needsTransaction({ plain, keyed }: Sorted): boolean {
-  return keyed.length > 0 || orderingKeysOf(plain).length > 1 || chunks(plain).length > 1
+  if (keyed.length > 0 || chunks(plain).length > 1) return true
+  const ordered = orderingKeysOf(plain).length
+  // With others beside it, so that a key that somebody holds keeps only its own waiting.
+  return ordered > 1 || (ordered === 1 && plain.length > 1)
 }
 
 function orderingKeysOf(items: readonly Item[]): readonly string[] {
@@ -80,11 +113,12 @@ async function sendInTransaction(
   queueId: number,
   batch: readonly Envelope[],
   sorted: Sorted,
-  { signal, atomic }: SendOptions,
+  { signal, atomic, lockMs }: LockedSendOptions,
 ): Promise<readonly Sent[]> {
   try {
     return await store.pool.begin(
       async (executor) => {
+        await executor.execute(store.sql.LIMIT_LOCKS, [String(lockMs)])
         const outcomes = outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
         const undone = atomic ? allRefused(outcomes) : undefined
         if (undone !== undefined) throw new Undone(undone)

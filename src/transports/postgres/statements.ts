@@ -51,6 +51,9 @@ ORDER BY item.place
 ON CONFLICT (queue_id, id) DO NOTHING
 RETURNING id`
 
+/** Parameter: ms as text. For the rest of this transaction; a wait that is longer fails with 55P03, and nothing was stored. */
+export const LIMIT_LOCKS = `SELECT set_config('lock_timeout', $1::text, true)`
+
 /** Keys in one order for all senders, so that no two of them wait for each other. A key whose window is over is free. */
 export const REMEMBER = `
 INSERT INTO {schema}.remembered_key AS known (queue_id, kind, key, fingerprint, message_id, expires_at)
