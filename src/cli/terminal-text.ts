@@ -1,9 +1,14 @@
 import { printable } from '../model/redact.ts'
 
-/** What a stored message or a remote error says must not steer the terminal: C0 by `printable`, C1 here. */
+/**
+ * What a stored message or a remote error says must not steer the terminal: C0 by `printable`, C1 here, and what turns the direction of
+ * writing, so that a line reads otherwise than it is (Unicode Technical Report 36, 2.8).
+ */
 export function terminalText(text: string): string {
-  return printable(text).replace(/[\u0080-\u009f\u2028\u2029]/g, '\ufffd')
+  return printable(text).replace(STEERING, '\ufffd')
 }
+
+const STEERING = /[\u0080-\u009f\u2028-\u202e\u200e\u200f\u061c\u2066-\u2069]/g
 
 /** One line of at most `max` characters. */
 export function oneLine(text: string, max = 500): string {
@@ -17,7 +22,7 @@ export function oneLine(text: string, max = 500): string {
 export function terminalJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, (_key, held: unknown) => plainValue(held), indent) ?? 'null'
   return text.replace(
-    /[\u007f-\u009f\u2028\u2029]/g,
+    /[\u007f-\u009f\u2028-\u202e\u200e\u200f\u061c\u2066-\u2069]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 }

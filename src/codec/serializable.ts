@@ -94,6 +94,7 @@ function visitMembers(value: object, path: Path, ancestors: Set<object>): Obstac
 /** Bytes have no form in JSON; Buffer's own toJSON makes an object of numbers that no schema expects. */
 function jsonForm(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
+  if (isBoxed(value)) return value.valueOf()
   const toJSON = (value as { toJSON?: unknown }).toJSON
   if (typeof toJSON !== 'function') return value
   if (value instanceof Date && Number.isNaN(value.getTime())) return value
@@ -130,7 +131,6 @@ function obstacleObject(value: object, ancestors: ReadonlySet<object>): string |
   if (value instanceof Error) return 'an Error; send its message'
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return undefined
-  if (isBoxed(value)) return undefined
   // Headers, RegExp, Promise, a class with private fields: JSON sees nothing in them.
   return Object.keys(value).length === 0
     ? `a ${className(value)} without fields that JSON can see`

@@ -2,6 +2,7 @@ import { backendError } from '../model/backend-error.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import { newId } from '../model/ids.ts'
+import { readString } from '../model/probe.ts'
 import type { PgExecutor } from '../sql/executor.ts'
 import { pgFault } from '../sql/pg-fault.ts'
 import type { PgPool } from '../sql/pg-pool.ts'
@@ -87,6 +88,7 @@ async function effectOf<T>(
 function commitError(error: unknown, key: InboxKey, progress: Progress<unknown>): unknown {
   if (progress.thrown?.error === error) return error
   const fault = pgFault(error)
+  if (readString(error, 'code') === ABORTED) return swallowed(key, error)
   if (progress.outcome?.kind !== 'committed') {
     const fields = { queue: key.queue }
     return backendError(fault, { where: `queue "${key.queue}", ctx.tx`, reads: true, fields })
@@ -98,6 +100,18 @@ function commitError(error: unknown, key: InboxKey, progress: Progress<unknown>)
     `queue "${key.queue}": the connection was lost while the effect was committed; it may have happened, ` +
       'the next attempt finds the key in the inbox if it did',
     { cause: error, retryable: true, fields: { queue: key.queue } },
+  )
+}
+
+/** SQLSTATE in_failed_sql_transaction. */
+const ABORTED = '25P02'
+
+function swallowed(key: InboxKey, cause: unknown): MillraceError {
+  return new MillraceError(
+    'MILLRACE_BACKEND_FAULT',
+    `queue "${key.queue}": a statement of the function given to ctx.tx failed and its error was not let out, so Postgres takes no more of ` +
+      'this transaction (25P02) and nothing was committed; let the error out, or put the statement between SAVEPOINT and ROLLBACK TO',
+    { cause, retryable: true, fields: { queue: key.queue } },
   )
 }
 

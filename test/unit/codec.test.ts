@@ -68,6 +68,7 @@ test('what JSON would lose in silence is refused with its path', () => {
   refused(undefined, /payload cannot travel as JSON: it is undefined/, '')
   refused({ items: [1, { price: 10n }] }, /payload\.items\[1\]\.price .* BigInt/, 'items[1].price')
   refused({ a: Number.NaN }, /NaN/, 'a')
+  refused({ a: new Number(Number.NaN) }, /NaN/, 'a')
   refused([Number.POSITIVE_INFINITY], /Infinity/, '[0]')
   refused([undefined], /undefined/, '[0]')
   refused(new Array(1), /undefined/, '[0]')
