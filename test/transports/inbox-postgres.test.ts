@@ -95,10 +95,9 @@ for (const { name, open } of postgresInboxClients()) {
       await subject.effect(tx, 1)
       await Promise.resolve(subject.execute(tx, 'SELECT 1 / 0')).catch(() => {})
     })
-    await assert.rejects(swallowed, {
-      code: 'MILLRACE_BACKEND_FAULT',
-      message: /not let out.*25P02/,
-    })
+    // postgres.js remembers the error that was caught, pg only learns that the transaction is over.
+    const named = name.includes('postgres.js') ? /division by zero/ : /not let out.*25P02/
+    await assert.rejects(swallowed, { code: 'MILLRACE_BACKEND_FAULT', message: named })
     assert.deepEqual(await subject.effects(), [])
     assert.deepEqual(await inbox.seen([key]), [false])
     await inbox.close()
