@@ -26,8 +26,10 @@ const ALONE = ['test/bench/', 'test/faults/crash-']
 /** Minutes each: at home only when they are named. Another test of each kind stays. */
 const NOT_AT_HOME = [
   'test/faults/crash-brokers.test.ts',
+  'test/faults/crash-kafka.test.ts',
   'test/faults/kafka-cluster.test.ts',
   'test/faults/nats-cluster.test.ts',
+  'test/faults/network-effects.test.ts',
   'test/faults/poison-living.test.ts',
   'test/faults/poison.test.ts',
   'test/faults/rabbitmq-cluster.test.ts',
