@@ -14,6 +14,19 @@ export function chain<T, R>(
   return isPromise(value) ? Promise.resolve(value).then(next) : next(value)
 }
 
+/** `catch` that stays synchronous when nothing had to be waited for: `recover` gets what was thrown, at once or later. */
+export function rescue<T>(
+  run: () => MaybePromise<T>,
+  recover: (error: unknown) => Promise<T>,
+): MaybePromise<T> {
+  try {
+    const value = run()
+    return isPromise(value) ? value.catch(recover) : value
+  } catch (error) {
+    return recover(error)
+  }
+}
+
 /** Runs at once, so that what is synchronous has happened when the call returns; errors become rejections. */
 export function promised<T>(run: () => MaybePromise<T>): Promise<T> {
   try {

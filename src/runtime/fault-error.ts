@@ -10,7 +10,8 @@ export interface FaultContext {
   readonly idempotencyKey?: string
   readonly bytes: number
   readonly maxBytes: number
-  readonly retryAfterMs: number
+  /** Asked only when the queue is full: it may ask the backend for its total. */
+  readonly retryAfterMs: () => number
   readonly index?: number
 }
 
@@ -28,7 +29,11 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
     case 'conflict':
       return conflict(fault, context, fields)
     case 'full':
-      return new QueueFullError(context.queue.name, maxDepthOf(context.queue), context.retryAfterMs)
+      return new QueueFullError(
+        context.queue.name,
+        maxDepthOf(context.queue),
+        context.retryAfterMs(),
+      )
     case 'tooLarge':
       return new PayloadTooLargeError(
         context.queue.name,

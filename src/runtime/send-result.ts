@@ -34,7 +34,8 @@ export function resultOf(
     ...(envelope.idempotencyKey === undefined ? {} : { idempotencyKey: envelope.idempotencyKey }),
     bytes: envelope.body.byteLength,
     maxBytes: transport.traits.limits.bodyBytes,
-    retryAfterMs: drain.retryAfterMs(queue.capacity === 'unbounded' ? 0 : queue.capacity.maxDepth),
+    retryAfterMs: () =>
+      drain.retryAfterMs(queue.capacity === 'unbounded' ? 0 : queue.capacity.maxDepth),
     ...(index === undefined ? {} : { index }),
   })
 }

@@ -1,6 +1,6 @@
 import { hasCode } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
-import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { type MaybePromise, rescue } from '../model/maybe-promise.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
 import type { AnyQueue } from './queue.ts'
@@ -50,7 +50,7 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
     send: { readonly tx?: unknown; readonly priority?: number } | undefined,
   ): MaybePromise<T> => {
     if (send?.tx !== undefined) return attempt()
-    const again = async (error: unknown): Promise<T> => {
+    return rescue(attempt, async (error) => {
       let last = error
       for (let round = 0; round < ROUNDS; round++) {
         if (!hasCode(last, 'MILLRACE_QUEUE_FULL')) break
@@ -62,13 +62,7 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
         }
       }
       throw last
-    }
-    try {
-      const sent = attempt()
-      return isPromise(sent) ? sent.catch(again) : sent
-    } catch (error) {
-      return again(error)
-    }
+    })
   }
 
   return {
