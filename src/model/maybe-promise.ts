@@ -15,7 +15,7 @@ export function chain<T, R>(
 }
 
 /** `catch` that stays synchronous when nothing had to be waited for: `recover` gets what was thrown, at once or later. */
-export function rescue<T>(
+export function recovered<T>(
   run: () => MaybePromise<T>,
   recover: (error: unknown) => Promise<T>,
 ): MaybePromise<T> {

@@ -1,6 +1,6 @@
 import { hasCode } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
-import { type MaybePromise, rescue } from '../model/maybe-promise.ts'
+import { type MaybePromise, recovered } from '../model/maybe-promise.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
 import type { AnyQueue } from './queue.ts'
@@ -50,7 +50,7 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
     send: { readonly tx?: unknown; readonly priority?: number } | undefined,
   ): MaybePromise<T> => {
     if (send?.tx !== undefined) return attempt()
-    return rescue(attempt, async (error) => {
+    return recovered(attempt, async (error) => {
       let last = error
       for (let round = 0; round < ROUNDS; round++) {
         if (!hasCode(last, 'MILLRACE_QUEUE_FULL')) break

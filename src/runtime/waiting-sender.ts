@@ -1,6 +1,6 @@
 import type { Clock } from '../model/clock.ts'
 import { hasCode, QueueFullError } from '../model/errors.ts'
-import { type MaybePromise, rescue } from '../model/maybe-promise.ts'
+import { type MaybePromise, recovered } from '../model/maybe-promise.ts'
 import type { DrainRate } from './drain-rate.ts'
 import type { AnyQueue } from './queue.ts'
 import { roomLine } from './room-line.ts'
@@ -35,7 +35,7 @@ export function waitingSender(sender: Sender, options: WaitingSenderOptions): Se
   ): MaybePromise<T> => {
     if (send?.tx !== undefined) return attempt()
     if (line.length > 0) return line.enter(attempt, send?.signal)
-    return rescue(attempt, (error) => {
+    return recovered(attempt, (error) => {
       if (!hasCode(error, 'MILLRACE_QUEUE_FULL')) throw error
       return line.enter(attempt, send?.signal)
     })
