@@ -1,37 +1,18 @@
 // Works; asked to, it kills itself when a copy or a dead letter is confirmed and the position behind it is not committed.
 import { type Connector, PermanentError } from 'millrace'
 import { appOn, noteRun, type Place, queueOf } from './kafka-between-app.ts'
+import { aroundSettlements, dieNow } from './mortal.ts'
 
 const [, , json = '', dies] = process.argv
 const place: Place = JSON.parse(json)
 let hasFailed = false
 
 /** The layers put copies and dead letters where they go before they settle what stands for them here. */
-function mortal(connector: Connector): Connector {
-  return {
-    name: connector.name,
-    connect: async (context) => {
-      const transport = await connector.connect(context)
-      return {
-        ...transport,
-        subscribe: async (queue, options) => {
-          const subscription = await transport.subscribe(queue, options)
-          return {
-            ...subscription,
-            settle: async (batch) => {
-              if (hasFailed && dies === 'dies') {
-                process.kill(process.pid, 'SIGKILL')
-                // The signal may take a moment; nothing of ours may run in it.
-                Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
-              }
-              return subscription.settle(batch)
-            },
-          }
-        },
-      }
-    },
-  }
-}
+const mortal = (connector: Connector): Connector =>
+  aroundSettlements(connector, (batch, settle) => {
+    if (hasFailed && dies === 'dies') dieNow()
+    return settle(batch)
+  })
 
 const { app } = await appOn(place, mortal)
 app.work(

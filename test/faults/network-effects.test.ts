@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type App, type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
+import { type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { kafka } from 'millrace/kafka'
 import { nats } from 'millrace/nats'
@@ -15,6 +15,7 @@ import { type BackendName, backendUrl } from '../backends.ts'
 import { account } from '../transports/sqs-harness.ts'
 import { until } from '../transports/until.ts'
 import { kafkaBehindProxy } from './kafka-behind-proxy.ts'
+import { stubbornProducer } from './stubborn-producer.ts'
 import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
 
 const LIMIT_MS = 1_000
@@ -79,7 +80,7 @@ for (const [name, connector, behind = behindProxy] of subjects) {
   test(`${name}: whatever the network does under load, nothing is lost and each effect is made once.`, async (t) => {
     const proxy = await behind(t, url)
     const { app, orders, effects } = await opened(t, connector(proxy.port))
-    const load = produce(app, orders)
+    const load = stubbornProducer((id) => app.send(orders, id, { id }), { againMs: 20 })
     t.after(load.stop)
     await until('some effects', () => effects().length > 20, 30_000)
     for (const [fault, begin] of faults) {
@@ -122,7 +123,6 @@ function queueOf(name: string) {
   })
 }
 
-type Orders = ReturnType<typeof queueOf>
 let opens = 0
 
 async function opened(t: TestContext, transport: Connector) {
@@ -150,34 +150,4 @@ async function opened(t: TestContext, transport: Connector) {
       .all()
       .map(({ payload }) => String(payload))
   return { app, orders, effects }
-}
-
-/** Sends under the same id until it is confirmed, as a relay does. */
-function produce(app: App<DatabaseSync>, orders: Orders) {
-  const stopped = new AbortController()
-  const confirmed = new Set<string>()
-  const sendOne = async (id: string): Promise<void> => {
-    while (!stopped.signal.aborted) {
-      try {
-        await app.send(orders, id, { id })
-        confirmed.add(id)
-        return
-      } catch {
-        await sleep(20)
-      }
-    }
-  }
-  const running = (async () => {
-    for (let n = 0; !stopped.signal.aborted; n++) {
-      await sendOne(`order-${n}`)
-      await sleep(5)
-    }
-  })()
-  return {
-    confirmed,
-    async stop() {
-      stopped.abort()
-      await running
-    },
-  }
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, createMillrace, defineQueue, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { rabbitmq } from 'millrace/rabbitmq'
@@ -10,6 +9,7 @@ import { z } from 'zod'
 import { startRabbitmq } from '../../scripts/rig/rabbitmq-server.ts'
 import { backendUrl } from '../backends.ts'
 import { until } from '../transports/until.ts'
+import { stubbornProducer } from './stubborn-producer.ts'
 import { tcpProxy } from './tcp-proxy.ts'
 
 const orders = defineQueue({
@@ -34,7 +34,7 @@ test('An app whose handlers fail now and then loses nothing and makes each effec
   const db = new DatabaseSync(':memory:')
   db.exec('CREATE TABLE effect (payload TEXT)')
   const app = await opened(t, `amqp://guest:guest@127.0.0.1:${proxy.port}`, db)
-  const load = produce(app)
+  const load = stubbornProducer((id) => app.send(orders, id, { id }), { againMs: 50 })
   t.after(load.stop)
   const more = async (what: string): Promise<void> => {
     const seen = effects(db).length
@@ -92,37 +92,4 @@ function effects(db: DatabaseSync): readonly string[] {
     .prepare('SELECT payload FROM effect')
     .all()
     .map(({ payload }) => String(payload))
-}
-
-/** Sends under the same id until it is confirmed, as a relay does. */
-function produce(app: App<DatabaseSync>) {
-  const stopped = new AbortController()
-  const confirmed = new Set<string>()
-  let refused = 0
-  const sendOne = async (id: string): Promise<void> => {
-    while (!stopped.signal.aborted) {
-      try {
-        await app.send(orders, id, { id })
-        confirmed.add(id)
-        return
-      } catch {
-        refused += 1
-        await sleep(50)
-      }
-    }
-  }
-  const running = (async () => {
-    for (let n = 0; !stopped.signal.aborted; n++) {
-      await sendOne(`order-${n}`)
-      await sleep(5)
-    }
-  })()
-  return {
-    confirmed,
-    refused: () => refused,
-    async stop() {
-      stopped.abort()
-      await running
-    },
-  }
 }

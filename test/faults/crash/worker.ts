@@ -1,5 +1,6 @@
 // A worker that kills itself with SIGKILL at a named point, once, and works honestly otherwise.
 import type { Connector } from 'millrace'
+import { aroundSettlements, dieNow } from '../mortal.ts'
 import { type BackendSpec, openStand, victims } from './backend.ts'
 import { type KillPoint, recorder } from './recorder.ts'
 
@@ -15,36 +16,18 @@ const firsts = new Set<string>()
 function die(at: KillPoint): void {
   if (at !== killAt || countdown-- > 0) return
   record.note({ what: 'killed', at })
-  process.kill(process.pid, 'SIGKILL')
-  // The signal may take a moment; nothing of ours may run in it.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  dieNow()
 }
 
 /** The transport, with a death before or after it settles. */
-function mortal(connector: Connector): Connector {
-  return {
-    name: connector.name,
-    connect: async (context) => {
-      const transport = await connector.connect(context)
-      return {
-        ...transport,
-        subscribe: async (queue, options) => {
-          const subscription = await transport.subscribe(queue, options)
-          return {
-            ...subscription,
-            settle: async (batch) => {
-              const fresh = batch.some((one) => firsts.has(one.delivery.envelope.id))
-              if (fresh) die('before the settlement')
-              const settled = await subscription.settle(batch)
-              if (fresh) die('after the settlement')
-              return settled
-            },
-          }
-        },
-      }
-    },
-  }
-}
+const mortal = (connector: Connector): Connector =>
+  aroundSettlements(connector, async (batch, settle) => {
+    const fresh = batch.some((one) => firsts.has(one.delivery.envelope.id))
+    if (fresh) die('before the settlement')
+    const settled = await settle(batch)
+    if (fresh) die('after the settlement')
+    return settled
+  })
 
 const stand = await openStand(JSON.parse(spec) as BackendSpec, mortal)
 stand.app.work(
