@@ -20,7 +20,7 @@ export interface Admission {
    * returns.
    */
   admitNow(messages: number, onTheWay: number): void
-  /** These were removed from the queue. */
+  /** So many were removed from the queue for new ones: as many are admitted next, whatever the last sample says. */
   freed(messages: number): void
 }
 
@@ -52,6 +52,8 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
   let ownSince = 0
   /** On the way when it began: it may have been too early to see them, so they count once more until the next one. */
   let unseen = 0
+  /** Removed for new ones that have not come yet. In exchange the queue does not grow, however wrong the count may be. */
+  let exchanged = 0
   let sampledAt = Number.NEGATIVE_INFINITY
   let sampling: Promise<void> | undefined
 
@@ -78,6 +80,10 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
   }
 
   const decide = (messages: number): void => {
+    if (exchanged >= messages) {
+      exchanged -= messages
+      return
+    }
     if (total + unseen + ownSince + messages > maxDepth) {
       throw new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
     }
@@ -94,7 +100,7 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
       decide(messages)
     },
     freed: (messages) => {
-      total = Math.max(0, total - messages)
+      exchanged += messages
     },
   }
 }

@@ -16,8 +16,10 @@ export interface SheddingSenderOptions {
   readonly closed: AbortSignal
 }
 
-/** Others take the room that was made, too: a send that lost it so often gives up. */
+/** Other processes take the room that was made, too: a send that lost it so often gives up. */
 const ROUNDS = 8
+/** Sends of one process that wait for their turn; each holds its payload in memory. */
+const LINE_MAX = 10_000
 const REPORT_MS = 60_000
 
 /**
@@ -44,24 +46,44 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
     return true
   }
 
+  const makingRoom = async <T>(
+    attempt: () => MaybePromise<T>,
+    count: number,
+    priority: number,
+  ): Promise<T> => {
+    for (let round = 1; ; round++) {
+      try {
+        return await attempt()
+      } catch (error) {
+        if (!hasCode(error, 'MILLRACE_QUEUE_FULL') || round > ROUNDS) throw error
+        if (!(await makeRoom(count, priority))) throw error
+      }
+    }
+  }
+
+  // One after another: what two remove side by side is chosen before either of their messages is there to be compared.
+  let last: Promise<unknown> = Promise.resolve()
+  let inLine = 0
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    inLine += 1
+    const mine = last.then(work).finally(() => {
+      inLine -= 1
+    })
+    last = mine.catch(() => undefined)
+    return mine
+  }
+
   const withRoom = <T>(
     attempt: () => MaybePromise<T>,
     count: number,
     send: { readonly tx?: unknown; readonly priority?: number } | undefined,
   ): MaybePromise<T> => {
-    if (send?.tx !== undefined) return attempt()
-    return recovered(attempt, async (error) => {
-      let last = error
-      for (let round = 0; round < ROUNDS; round++) {
-        if (!hasCode(last, 'MILLRACE_QUEUE_FULL')) break
-        if (!(await makeRoom(count, send?.priority ?? 0))) break
-        try {
-          return await attempt()
-        } catch (failure) {
-          last = failure
-        }
-      }
-      throw last
+    if (send?.tx !== undefined || inLine >= LINE_MAX) return attempt()
+    const work = (): Promise<T> => makingRoom(attempt, count, send?.priority ?? 0)
+    if (inLine > 0) return inTurn(work)
+    return recovered(attempt, (error) => {
+      if (!hasCode(error, 'MILLRACE_QUEUE_FULL')) throw error
+      return inTurn(work)
     })
   }
 

@@ -54,4 +54,34 @@ for (const { name, open } of places) {
     await Promise.all([app.close(), look.close()])
     await dispose()
   })
+
+  test(`${name}: sends at the same moment shed as if they came one after another, and never more than they store`, async () => {
+    const { transport, dispose } = await open()
+    const queue = defineQueue({
+      name: 'readings',
+      owner: 'team',
+      payload: z.object({ n: z.number() }),
+      capacity: { maxDepth: 5, whenFull: 'shed' },
+    })
+    const app = await createMillrace({ transport, queues: [queue], logger: silentLogger })
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, n) => app.send(queue, { n }, { priority: n % 3 })),
+    )
+    const sent = outcomes.filter(({ status }) => status === 'fulfilled').length
+    const { depth } = await app.admin.stats(queue)
+    assert.equal(depth, 5)
+    assert.equal(sent - (app.counters().readings?.shed ?? 0), depth)
+    const kept = await Promise.all(
+      outcomes.map(async (outcome) =>
+        outcome.status === 'fulfilled' ? app.admin.messages.get(queue, outcome.value.id) : null,
+      ),
+    )
+    // With twenty of the highest priority sent, none lower can have stayed.
+    assert.deepEqual(
+      kept.flatMap((found, n) => (found === null ? [] : [n % 3])),
+      [2, 2, 2, 2, 2],
+    )
+    await app.close()
+    await dispose()
+  })
 }
