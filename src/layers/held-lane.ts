@@ -7,8 +7,8 @@ export interface HeldLane {
   add(deliveries: readonly Delivery[]): void
   /** Up to `max` that may run now. While one is held, nothing but it; of one ordering key, one at a time. */
   take(max: number): readonly Delivery[]
-  /** It failed: it runs again from `dueAt` on, before anything else of its lane. */
-  hold(delivery: Delivery, dueAt: number): void
+  /** It failed: once the result is called, it runs again, before anything else of its lane. */
+  hold(delivery: Delivery): () => void
   /** It ended; its key and its lane are free again. */
   end(delivery: Delivery): void
   /** As it was handed out; undefined when it does not run. */
@@ -22,10 +22,10 @@ export const WAITING_MAX: number = 100
 
 interface Held {
   readonly delivery: Delivery
-  readonly dueAt: number
+  isDue: boolean
 }
 
-export function heldLane(claim: Claim, name: string, now: () => number): HeldLane {
+export function heldLane(claim: Claim, name: string): HeldLane {
   let waiting: readonly Delivery[] = []
   let held: readonly Held[] = []
   const running = new Map<bigint, Delivery>()
@@ -33,7 +33,7 @@ export function heldLane(claim: Claim, name: string, now: () => number): HeldLan
   const troubled = new Set<bigint>()
 
   const takeHeld = (max: number): readonly Delivery[] => {
-    const due = held.filter(({ dueAt }) => dueAt <= now()).slice(0, max)
+    const due = held.filter(({ isDue }) => isDue).slice(0, max)
     held = held.filter((one) => !due.includes(one))
     return due.map(({ delivery }) => delivery)
   }
@@ -61,13 +61,17 @@ export function heldLane(claim: Claim, name: string, now: () => number): HeldLan
       for (const one of taken) running.set(one.position ?? -1n, one)
       return taken
     },
-    hold: (delivery, dueAt) => {
+    hold: (delivery) => {
       const { position = -1n } = delivery
       running.delete(position)
       troubled.add(position)
-      held = [...held, { delivery, dueAt }].sort((a, b) =>
+      const one: Held = { delivery, isDue: false }
+      held = [...held, one].sort((a, b) =>
         Number((a.delivery.position ?? 0n) - (b.delivery.position ?? 0n)),
       )
+      return () => {
+        one.isDue = true
+      }
     },
     end: ({ position = -1n }) => {
       running.delete(position)

@@ -25,7 +25,7 @@ export function hold(inner: Transport, clock: Clock): Transport {
 function holdingSubscription(inner: Subscription, clock: Clock): Subscription {
   const wake = wakeable()
   const timers = new Set<() => void>()
-  const lanes = heldLanes(inner, clock)
+  const lanes = heldLanes(inner)
   let isClosed = false
 
   const receive = async ({ max, waitMs, signal }: ReceiveOptions): Promise<readonly Delivery[]> => {
@@ -44,9 +44,11 @@ function holdingSubscription(inner: Subscription, clock: Clock): Subscription {
       else if (!isWoken) return signal.aborted || isClosed ? [] : lanes.take(max)
     }
   }
-  const wakeIn = (ms: number): void => {
+  /** The timer alone says that the time is over: a clock that was set back meanwhile would keep the lane waiting. */
+  const runIn = (ms: number, letRun: () => void): void => {
     const cancel = clock.after(ms, () => {
       timers.delete(cancel)
+      letRun()
       wake.wake()
     })
     timers.add(cancel)
@@ -54,12 +56,16 @@ function holdingSubscription(inner: Subscription, clock: Clock): Subscription {
   const holdOne = ({ delivery, ...release }: Released): Settled => {
     if (release.counted || release.attempt !== undefined) return invalid
     const { claim } = delivery
-    const running = lanes.of(claim)?.running(delivery)
-    if (running === undefined || claim.lost.aborted) return lost
-    const delayMs = Math.max(0, release.delayMs)
-    lanes.of(claim)?.hold(handedOutAgain(running), clock.now() + delayMs)
+    const lane = lanes.of(claim)
+    const running = lane?.running(delivery)
+    if (lane === undefined || running === undefined || claim.lost.aborted) return lost
+    const letRun = lane.hold(handedOutAgain(running))
     lanes.regulate(claim)
-    wakeIn(delayMs)
+    if (release.delayMs > 0) runIn(release.delayMs, letRun)
+    else {
+      letRun()
+      wake.wake()
+    }
     return settled
   }
   const endAll = async (batch: readonly Settlement[]): Promise<readonly Settled[]> => {
@@ -113,7 +119,7 @@ interface HeldLanes {
   regulate(claim: Claim): void
 }
 
-function heldLanes({ pauseLane }: Subscription, clock: Clock): HeldLanes {
+function heldLanes({ pauseLane }: Subscription): HeldLanes {
   const lanes = new Map<Claim, HeldLane>()
   const paused = new Map<string, Claim>()
   const regulate = (claim: Claim): void => {
@@ -131,7 +137,7 @@ function heldLanes({ pauseLane }: Subscription, clock: Clock): HeldLanes {
     add: (deliveries) => {
       for (const [claim, some] of Map.groupBy(deliveries, (one) => one.claim)) {
         const name = some[0]?.lane ?? ''
-        const lane = lanes.get(claim) ?? heldLane(claim, name, clock.now)
+        const lane = lanes.get(claim) ?? heldLane(claim, name)
         lanes.set(claim, lane)
         lane.add(some)
         regulate(claim)

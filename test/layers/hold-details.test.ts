@@ -4,6 +4,7 @@ import { type VirtualClock, virtualClock } from 'millrace/testing'
 import { hold } from '../../src/layers/hold.ts'
 import { journals } from '../../src/layers/journals.ts'
 import { settleEach } from '../../src/layers/settle-each.ts'
+import type { Clock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
@@ -19,12 +20,16 @@ interface Stage {
 }
 
 /** Each message as `key` and number: `a1`. Keys `a` and `d` share a lane of three. */
-async function stage(lanes: number, messages: readonly string[]): Promise<Stage> {
+async function stage(
+  lanes: number,
+  messages: readonly string[],
+  clockOf = (time: VirtualClock): Clock => time,
+): Promise<Stage> {
   const time = virtualClock()
   const log = memoryLog(time, lanes)
   const context = { signal, clock: time, random: () => 0.5, logger: silentLogger } as const
   const store = await memoryStore().connect({ ...context, migrate: 'auto' })
-  const transport = journals(hold(settleEach(log.connect()), time), store)
+  const transport = journals(hold(settleEach(log.connect()), clockOf(time)), store)
   await transport.topology.ensure([{ name: 'q', owner: 'o', maxDepth: undefined }], signal)
   const batch = messages.map((id) => ({
     ...{ id, orderingKey: id[0] ?? '', headers: {}, priority: 0 },
@@ -70,6 +75,27 @@ test('Messages of one key run one after the other, and a failed one comes before
     effects.filter((id) => id[0] === 'b'),
     ['b1', 'b2'],
   )
+})
+
+test('A clock that is set back while a message is held does not make it wait longer, nor does one that stands before the timer.', async () => {
+  let behindMs = 0
+  const { time, subscribe } = await stage(1, ['a1', 'a2'], (whole) => ({
+    now: () => whole.now() - behindMs,
+    after: (ms, run) => whole.after(ms, run),
+  }))
+  for (const wrongMs of [1, 3_600_000]) {
+    const subscription = await subscribe()
+    const first = (await receive(subscription))[0]
+    assert.ok(first)
+    await subscription.settle([failed(first, 500)])
+    behindMs = wrongMs
+    const waiting = subscription.receive({ max: 1, waitMs: 60_000, signal })
+    await time.advance(500)
+    const again = (await waiting)[0]
+    assert.equal(again?.envelope.id, first.envelope.id)
+    await subscription.settle([acked(again as Delivery)])
+    await subscription.close()
+  }
 })
 
 test('A held lane waits as a whole, and takes no room of the others.', async () => {

@@ -26,3 +26,27 @@ test('a wait beyond 2^31 - 1 ms ends when all of it is over, and not before', (t
   t.mock.timers.tick(1)
   assert.equal(fired, 1)
 })
+
+test('when a timer fires, the time it was set for has come, also by the clock', async () => {
+  const clock = systemClock()
+  const early: number[] = []
+  for (let round = 0; round < 20; round++) {
+    const waits = Array.from({ length: 20 }, async (_, at) => {
+      const dueAt = clock.now() + at + 1
+      await pause(clock, at + 1)
+      if (clock.now() < dueAt) early.push(dueAt - clock.now())
+    })
+    await Promise.all(waits)
+  }
+  assert.deepEqual(early, [])
+})
+
+test('a clock that was set back keeps no timer', async (t) => {
+  const { now } = Date
+  t.after(() => {
+    Date.now = now
+  })
+  const waited = pause(systemClock(), 20)
+  Date.now = () => now() - 3_600_000
+  await waited
+})
