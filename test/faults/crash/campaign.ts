@@ -71,18 +71,24 @@ const stopped = new WeakSet<CampaignOptions>()
 
 type Run = (program: string, args: readonly string[]) => ChildProcess
 
-/** One producer sends everything; it is killed twice on the way and started again with what was not confirmed. */
+/** Sent in addition, as long as workers have too little work to die at. */
+const MORE = 30
+
+/**
+ * One producer sends everything; it is killed twice on the way and started again with what was not confirmed. When all is sent before
+ * the workers have been killed often enough, it sends more.
+ */
 async function produce(run: Run, options: CampaignOptions, deadline: number): Promise<void> {
   for (let round = 0; Date.now() < deadline; round++) {
-    const confirmed = recorded(options.recordFile).filter((event) => event.what === 'sent').length
-    if (confirmed >= options.messages) return
-    const child = run('producer.ts', ['p', String(confirmed), String(options.messages)])
+    const { confirmed, killed } = counted(options)
+    if (confirmed >= options.messages && killed >= options.kills) return
+    const upTo = Math.max(options.messages, confirmed + MORE)
+    const child = run('producer.ts', ['p', String(confirmed), String(upTo)])
     const exited = once(child, 'exit')
     if (round < 2) {
       const target = confirmed + Math.floor(options.messages / 4)
       while (child.exitCode === null && child.signalCode === null) {
-        const now = recorded(options.recordFile).filter((event) => event.what === 'sent').length
-        if (now >= target) child.kill('SIGKILL')
+        if (counted(options).confirmed >= target) child.kill('SIGKILL')
         await wait(20)
       }
     }
@@ -90,12 +96,19 @@ async function produce(run: Run, options: CampaignOptions, deadline: number): Pr
   }
 }
 
+function counted({ recordFile }: CampaignOptions): { confirmed: number; killed: number } {
+  const events = recorded(recordFile)
+  const times = (what: string): number => events.filter((event) => event.what === what).length
+  return { confirmed: times('sent'), killed: times('killed') }
+}
+
 /** A worker process that is started again whenever it has killed itself, until the campaign has its kills. */
 async function keepWorking(run: Run, options: CampaignOptions, deadline: number): Promise<void> {
   while (!stopped.has(options) && Date.now() < deadline) {
-    const killed = recorded(options.recordFile).filter((event) => event.what === 'killed').length
     const at =
-      killed < options.kills ? killPoints[Math.floor(options.seed() * killPoints.length)] : 'never'
+      counted(options).killed < options.kills
+        ? killPoints[Math.floor(options.seed() * killPoints.length)]
+        : 'never'
     const child = run('worker.ts', [String(at), String(Math.floor(options.seed() * 6))])
     await once(child, 'exit')
   }
