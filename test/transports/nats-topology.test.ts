@@ -248,3 +248,24 @@ test('nats: all that is wrong with the options is said at once, and no address i
     /servers or connection: expected one of them/,
   )
 })
+
+within(
+  'a subject belongs to one stream, so what is published again on it after a redrive reaches no other',
+  async (t) => {
+    const bench = await openNats(servers)
+    t.after(() => bench.dispose())
+    for (const retention of ['workqueue', 'limits'] as const) {
+      const other = {
+        name: `${bench.prefix}-other`,
+        subjects: [`${bench.prefix}.queue.>`],
+        retention,
+      }
+      await assert.rejects(bench.manager.streams.add(other), /overlap/)
+    }
+    const second = { durable_name: 'second', ack_policy: 'explicit' } as const
+    await assert.rejects(
+      bench.manager.consumers.add(`${bench.prefix}-queue-q`, second),
+      /workqueue|unique/,
+    )
+  },
+)

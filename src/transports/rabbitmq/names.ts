@@ -14,3 +14,8 @@ export function placeOf({ prefix, queues }: Resolved, name: string): Place {
   const exchange = own?.exchange ?? ''
   return { queue, exchange, routingKey: own?.routingKey ?? queue }
 }
+
+/** To this queue and no other, whatever else its exchange feeds: the default exchange knows each queue by its name. */
+export function straightTo({ queue }: Place): Place {
+  return { queue, exchange: '', routingKey: queue }
+}

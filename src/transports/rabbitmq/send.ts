@@ -12,7 +12,7 @@ import {
   type SendingTime,
   sendingTime,
 } from './message.ts'
-import { placeOf } from './names.ts'
+import { placeOf, straightTo } from './names.ts'
 import type { Publication, Publisher } from './publisher.ts'
 
 export function sender(
@@ -64,13 +64,19 @@ function judge(envelope: Envelope, sending: Sending): Publication | Sent {
   const impossible = impossibleHeader(envelope)
   if (impossible !== undefined) return reservedHeader(impossible)
   const { exchange, routingKey } =
-    entrance(broker.options.delayPrefix, place.queue, delayMs) ?? place
+    entrance(broker.options.delayPrefix, place.queue, delayMs) ??
+    (isCopy(envelope) ? straightTo(place) : place)
   return {
     exchange,
     routingKey,
     content: contentOf(envelope),
     properties: propertiesOf(queue, envelope, at),
   }
+}
+
+/** It goes on with a message that this queue already had; other queues of the exchange had theirs. */
+function isCopy({ copy = 0 }: Envelope): boolean {
+  return copy > 0
 }
 
 function delayOf({ delayMs = 0, readyAt }: Envelope, now: number): number {

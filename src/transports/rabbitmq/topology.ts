@@ -1,5 +1,6 @@
 import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
+import type { AmqpChannel } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
 import { exists, throwAway } from './channel.ts'
 import { tooSlow } from './consumer-timeout.ts'
@@ -34,13 +35,14 @@ export function topology(broker: Broker, delays: boolean): Topology {
       }
       if (found.length > 0) throw new OptionsError('rabbitmq', found)
       tellOfPolicies(there)
+      if (options.topology === 'create') await bindToExchanges(broker, names, signal)
       if (!delays) return
       ladderIsThere ??= ensureLadder(broker, signal)
       await ladderIsThere.catch((error: unknown) => {
         ladderIsThere = undefined
         throw error
       })
-      if (options.topology === 'create') await bindAll(broker, names, signal)
+      if (options.topology === 'create') await bindToLanding(broker, names, signal)
     },
     differences: (specs, signal) => lookedAt(broker, specs, delays, signal),
   }
@@ -122,21 +124,35 @@ async function ensureQueue(
   return { problems: judged(made), wasThere: false }
 }
 
-async function bindAll(
+/** To the exchanges that `queues` names; a send must reach its queue whatever else they feed. */
+async function bindToExchanges(
+  broker: Broker,
+  specs: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<void> {
+  const places = specs.map(({ name }) => placeOf(broker.options, name))
+  const named = places.filter(({ exchange }) => exchange !== '')
+  if (named.length === 0) return
+  const bind = async (channel: AmqpChannel): Promise<void> => {
+    for (const { queue, exchange, routingKey } of named) {
+      await channel.bindQueue(queue, exchange, routingKey)
+    }
+  }
+  await throwAway(broker, bind, signal)
+}
+
+/** Where delayed messages fall out. */
+async function bindToLanding(
   broker: Broker,
   specs: readonly QueueSpec[],
   signal: AbortSignal,
 ): Promise<void> {
   const { landing } = ladder(broker.options.delayPrefix)
-  await throwAway(
-    broker,
-    async (channel) => {
-      for (const { name } of specs) {
-        const { queue, exchange, routingKey } = placeOf(broker.options, name)
-        await channel.bindQueue(queue, landing, landingKey(queue))
-        if (exchange !== '') await channel.bindQueue(queue, exchange, routingKey)
-      }
-    },
-    signal,
-  )
+  const bind = async (channel: AmqpChannel): Promise<void> => {
+    for (const { name } of specs) {
+      const { queue } = placeOf(broker.options, name)
+      await channel.bindQueue(queue, landing, landingKey(queue))
+    }
+  }
+  await throwAway(broker, bind, signal)
 }
