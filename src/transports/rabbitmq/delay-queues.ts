@@ -1,6 +1,7 @@
 import { OptionsError } from '../../model/errors.ts'
 import { read } from '../../model/probe.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
+import { missingHops } from './bindings.ts'
 import type { Broker } from './broker.ts'
 import { exists, throwAway } from './channel.ts'
 import { type Ladder, type Level, ladder } from './ladder.ts'
@@ -79,9 +80,10 @@ function isMissing(difference: string): boolean {
 
 async function differences(
   broker: Broker,
-  { levels, landing, stranded }: Ladder,
+  wanted: Ladder,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
+  const { levels, landing, stranded } = wanted
   const found: string[] = []
   for (const level of levels) {
     found.push(...(await queueDifferences(broker, level.queue, levelArguments(level), signal)))
@@ -91,7 +93,8 @@ async function differences(
   found.push(...(await exchangeDifferences(broker, stranded, 'fanout', {}, signal)))
   const beyond = { alternateExchange: stranded }
   found.push(...(await exchangeDifferences(broker, landing, 'topic', beyond, signal)))
-  return found
+  if (found.length > 0) return found
+  return (await missingHops(broker, wanted, signal)).map((hop) => `${hop}${MISSING}`)
 }
 
 async function queueDifferences(

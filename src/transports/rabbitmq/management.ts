@@ -13,8 +13,29 @@ export async function managementQueue(
   queue: string,
   signal: AbortSignal,
 ): Promise<QueueFacts> {
+  const path = `queues/{vhost}/${encodeURIComponent(queue)}`
+  const said = await askManagement(broker, managementUrl, path, `queue "${queue}"`, signal)
+  return {
+    durable: read(said, 'durable') === true,
+    autoDelete: read(said, 'auto_delete') === true,
+    arguments: valuesOf(read(said, 'arguments')),
+    policy: valuesOf(read(said, 'effective_policy_definition')),
+  }
+}
+
+/**
+ * @param path below `api/`; `{vhost}` stands for the connection's own
+ * @throws MILLRACE_UNAVAILABLE when it does not answer, or not with what was asked
+ */
+export async function askManagement(
+  broker: Broker,
+  managementUrl: string,
+  path: string,
+  what: string,
+  signal: AbortSignal,
+): Promise<unknown> {
   const vhost = encodeURIComponent(serverVhost(broker.options.address))
-  const url = new URL(`api/queues/${vhost}/${encodeURIComponent(queue)}`, folder(managementUrl))
+  const url = new URL(`api/${path.replace('{vhost}', () => vhost)}`, folder(managementUrl))
   const authorization = `Basic ${btoa(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`)}`
   url.username = ''
   url.password = ''
@@ -23,17 +44,11 @@ export async function managementQueue(
     throw new Error(`it answered ${answer.status}`)
   })
   try {
-    const said = await withinLimit(broker, 'the management API', request, signal)
-    return {
-      durable: read(said, 'durable') === true,
-      autoDelete: read(said, 'auto_delete') === true,
-      arguments: valuesOf(read(said, 'arguments')),
-      policy: valuesOf(read(said, 'effective_policy_definition')),
-    }
+    return await withinLimit(broker, 'the management API', request, signal)
   } catch (error) {
     throw new MillraceError(
       'MILLRACE_UNAVAILABLE',
-      `rabbitmq: the management API cannot say what queue "${queue}" is (${messageOf(error)}); check management.url and its account`,
+      `rabbitmq: the management API cannot say what ${what} is (${messageOf(error)}); check management.url and its account`,
       { cause: error, retryable: true },
     )
   }

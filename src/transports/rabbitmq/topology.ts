@@ -1,13 +1,14 @@
 import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
+import { isFed, missingEnds } from './bindings.ts'
 import type { Broker } from './broker.ts'
 import { exists, throwAway } from './channel.ts'
 import { tooSlow } from './consumer-timeout.ts'
 import { ensureLadder, ladderDifferences } from './delay-queues.ts'
 import { ladder, landingKey } from './ladder.ts'
 import { lossesOf } from './losses.ts'
-import { placeOf } from './names.ts'
+import { type Place, placeOf } from './names.ts'
 import { nameProblem } from './options.ts'
 import { queueArguments } from './queue-arguments.ts'
 import { type QueueFacts, readQueue } from './queue-facts.ts'
@@ -42,7 +43,9 @@ export function topology(broker: Broker, delays: boolean): Topology {
         ladderIsThere = undefined
         throw error
       })
-      if (options.topology === 'create') await bindToLanding(broker, names, signal)
+      if (options.topology === 'create') return bindToLanding(broker, names, signal)
+      const unbound = await unboundDelays(broker, names, signal)
+      if (unbound.length > 0) throw new OptionsError('rabbitmq', unbound)
     },
     differences: (specs, signal) => lookedAt(broker, specs, delays, signal),
   }
@@ -61,7 +64,10 @@ async function lookedAt(
   for (const spec of names) {
     found.push(...(await ensureQueue(broker, spec, delays, signal, 'look')).problems)
   }
-  return delays ? [...found, ...(await ladderDifferences(broker, signal))] : found
+  if (!delays) return found
+  found.push(...(await ladderDifferences(broker, signal)))
+  if (broker.options.topology === 'create' || found.length > 0) return found
+  return unboundDelays(broker, names, signal)
 }
 
 /** Once, of the queues that others made: what a policy does to them may lose messages, and no start would tell. */
@@ -109,6 +115,9 @@ async function ensureQueue(
     )
   }
   if (await exists(broker, (channel) => channel.checkQueue(queue), signal)) {
+    if (options.topology === 'check' && found.length === 0) {
+      found.push(...(await unfed(broker, placeOf(options, name), signal)))
+    }
     return { problems: judged(await readQueue(broker, queue, wanted, signal)), wasThere: true }
   }
   if (options.topology === 'check') {
@@ -122,6 +131,31 @@ async function ensureQueue(
   const isSeen = options.managementUrl !== undefined
   const made = isSeen ? await readQueue(broker, queue, wanted, signal) : undefined
   return { problems: judged(made), wasThere: false }
+}
+
+async function unfed(
+  broker: Broker,
+  place: Place,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (await isFed(broker, place, signal)) return []
+  const { queue, exchange, routingKey } = place
+  return [
+    `exchange "${exchange}" sends nothing with routing key "${routingKey}" to queue "${queue}"; bind it, or pass topology: 'create'`,
+  ]
+}
+
+async function unboundDelays(
+  broker: Broker,
+  specs: readonly QueueSpec[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const places = specs.map(({ name }) => placeOf(broker.options, name))
+  const ends = await missingEnds(broker, ladder(broker.options.delayPrefix), places, signal)
+  return ends.map(
+    (end) =>
+      `${end}, by which delayed messages come to it, does not exist; make it, or pass topology: 'create' once`,
+  )
 }
 
 /** To the exchanges that `queues` names; a send must reach its queue whatever else they feed. */
