@@ -70,6 +70,7 @@ export function watchedStore(store: Store, clock: Clock): Store {
     shelf: watched(store.shelf),
     journal: watched(store.journal),
     leases: watched(store.leases),
+    slots: watched(store.slots),
     buckets: watched(store.buckets),
     counters: watched(store.counters),
     states: watched(store.states),

@@ -6,6 +6,7 @@ import type { DelayedMessages } from './delayed-messages.ts'
 import type { Journal } from './journal.ts'
 import type { KeyMemory } from './key-memory.ts'
 import type { Leases } from './leases.ts'
+import type { Slots } from './slots.ts'
 import type { StoredShelf } from './stored-shelf.ts'
 import type { SwappedStates } from './swapped-states.ts'
 
@@ -26,7 +27,7 @@ export interface StoringConnector extends Connector {
 /**
  * Keeps what a broker cannot: one for all workers of an app. Nothing in it knows a broker. Every act is atomic by itself,
  * and what it confirmed is there for every other connection at once. Ids, keys and fingerprints have 1 to 255 characters,
- * names (of queues, leases, holders, buckets, counters, states) 1 to 512, none with a NUL; a call beyond a bound rejects with
+ * names (of queues, leases, holders, pools, buckets, counters, states) 1 to 512, none with a NUL; a call beyond a bound rejects with
  * MILLRACE_INVALID_OPTIONS and has done nothing.
  */
 export interface Store {
@@ -37,10 +38,11 @@ export interface Store {
   readonly shelf: StoredShelf
   readonly journal: Journal
   readonly leases: Leases
+  readonly slots: Slots
   readonly buckets: Buckets
   readonly counters: Counters
   readonly states: SwappedStates
-  /** Removes up to `max` rows (of keys, journal, leases, buckets and counters) whose time has passed; answers how many. Expired rows are never seen before that either. */
+  /** Removes up to `max` rows (of keys, journal, leases, slots, buckets and counters) whose time has passed; answers how many. Expired rows are never seen before that either. */
   prune(max: number): Promise<number>
   /** Names the fault behind an error that this store threw. */
   diagnose(error: unknown): Fault
@@ -59,7 +61,7 @@ export interface StoreTraits {
   readonly limits: {
     /** Largest body of one message. */
     readonly bodyBytes: number
-    /** Most items in one call of `keys`, `delayed`, `shelf` or `journal`; more are refused. */
+    /** Most items in one call of `keys`, `delayed`, `shelf`, `journal` or `slots`; more are refused. */
     readonly batch: number
   }
 }

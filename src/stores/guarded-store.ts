@@ -6,11 +6,21 @@ import { ownFault } from '../transport/own-errors.ts'
 import { BATCH_MAX, BODY_MAX_BYTES, checkMax } from './bounds.ts'
 import { guardedBuckets, guardedCounters, guardedLeases, guardedStates } from './guarded-names.ts'
 import { guardedDelayed, guardedJournal, guardedKeys, guardedShelf } from './guarded-queues.ts'
+import { guardedSlots } from './guarded-slots.ts'
 
 /** What differs from backend to backend. None of it is called after the close, with an empty batch or beyond a bound. */
 export type StoreParts = Pick<
   Store,
-  'keys' | 'delayed' | 'shelf' | 'journal' | 'leases' | 'buckets' | 'counters' | 'states' | 'prune'
+  | 'keys'
+  | 'delayed'
+  | 'shelf'
+  | 'journal'
+  | 'leases'
+  | 'slots'
+  | 'buckets'
+  | 'counters'
+  | 'states'
+  | 'prune'
 >
 
 export interface GuardedStoreOptions {
@@ -45,6 +55,7 @@ export function guardedStore(options: GuardedStoreOptions): Store {
     shelf: guardedShelf(parts.shelf, open),
     journal: guardedJournal(parts.journal, open),
     leases: guardedLeases(parts.leases, open),
+    slots: guardedSlots(parts.slots, open),
     buckets: guardedBuckets(parts.buckets, open),
     counters: guardedCounters(parts.counters, open),
     states: guardedStates(parts.states, open),

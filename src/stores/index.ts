@@ -11,6 +11,14 @@ export type {
 export type { Journal, JournalEntry, WrittenEntry } from '../store/journal.ts'
 export type { KeyedMessage, KeyMemory, Reservation } from '../store/key-memory.ts'
 export type { Lease, Leases } from '../store/leases.ts'
+export type {
+  HeldSlot,
+  SlotAnswer,
+  SlotCount,
+  SlotLimits,
+  SlotRequest,
+  Slots,
+} from '../store/slots.ts'
 export type { Store, StoreConnector, StoreTraits } from '../store/store.ts'
 export type { RedrivenLetter, StoredShelf } from '../store/stored-shelf.ts'
 export type { SwappedStates, VersionedState } from '../store/swapped-states.ts'

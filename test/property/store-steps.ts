@@ -168,6 +168,34 @@ const rowSteps: readonly fc.Arbitrary<Act>[] = [
     })),
 ]
 
+const SLOT_POOL = 'p'
+const slot = fc.record({ holder: id, key: fc.constantFrom('k', 'l', undefined) })
+const slotSteps: readonly fc.Arbitrary<Act>[] = [
+  fc
+    .tuple(
+      fc.array(slot, { minLength: 1, maxLength: 3 }),
+      fc.record({
+        max: fc.constantFrom(1, 2, undefined),
+        maxPerKey: fc.constantFrom(1, 2, undefined),
+      }),
+      ms,
+      fc.nat({ max: 2 }),
+    )
+    .map(([batch, limits, leaseMs, then]) => ({
+      name: `slots ${JSON.stringify([batch, limits])} ${leaseMs} ${then}`,
+      async run({ store: { slots } }) {
+        const answers = await slots.acquire(SLOT_POOL, limits, batch, leaseMs)
+        const held = answers.flatMap((answer, at) => {
+          const { holder } = batch[at] ?? {}
+          return answer.as === 'held' && holder ? [{ holder, fence: answer.fence }] : []
+        })
+        const renewed = then === 1 ? await slots.renew(SLOT_POOL, held, leaseMs) : []
+        if (then === 2) await slots.release(SLOT_POOL, held)
+        return [answers, renewed, await slots.count(SLOT_POOL, 2)]
+      },
+    })),
+]
+
 const numberSteps: readonly fc.Arbitrary<Act>[] = [
   fc
     .tuple(id, fc.constantFrom(2, 5), fc.constantFrom(1, 20, 0.5), n)
@@ -202,7 +230,14 @@ const numberSteps: readonly fc.Arbitrary<Act>[] = [
 export const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   fc
     .tuple(
-      fc.oneof(...keySteps, ...delayedSteps, ...shelfSteps, ...rowSteps, ...numberSteps),
+      fc.oneof(
+        ...keySteps,
+        ...delayedSteps,
+        ...shelfSteps,
+        ...rowSteps,
+        ...slotSteps,
+        ...numberSteps,
+      ),
       fc.constantFrom(0, 0, 0, 1, 7, 30, 400),
     )
     .map(([act, passMs]) => ({ ...act, passMs })),

@@ -2,6 +2,8 @@ import type { Clock } from '../../model/clock.ts'
 import type { Fault } from '../../model/fault.ts'
 import type { JournalEntry } from '../../store/journal.ts'
 import type { Lease } from '../../store/leases.ts'
+import { processSlots } from '../../store/process-slots.ts'
+import type { SlotTable } from '../../store/slot-table.ts'
 import type { StoreConnector } from '../../store/store.ts'
 import type { VersionedState } from '../../store/swapped-states.ts'
 import type { BucketLevel } from '../bucket-level.ts'
@@ -48,6 +50,7 @@ interface Contents {
   readonly shelf: ShelfState
   readonly journal: EndingRows<JournalEntry>
   readonly leases: EndingRows<Lease>
+  readonly pools: Map<string, SlotTable>
   readonly nextFence: () => bigint
   readonly buckets: EndingRows<BucketLevel>
   readonly counters: EndingRows<number>
@@ -64,6 +67,7 @@ function newContents(): Contents {
     shelf: { queues: new Map(), audit: [] },
     journal: endingRows(),
     leases: endingRows(),
+    pools: new Map(),
     nextFence: () => {
       fence += 1n
       return fence
@@ -79,13 +83,15 @@ function newContents(): Contents {
 }
 
 function partsOf(contents: Contents, clock: Clock): StoreParts {
-  const { keys, journal, leases, buckets, counters } = contents
+  const { keys, journal, leases, buckets, counters, nextFence } = contents
+  const slots = processSlots(clock, contents.pools, nextFence)
   return {
     keys: memoryKeys(keys, clock),
     delayed: memoryDelayed(contents.delayed, clock, contents.nextSeq),
     shelf: memoryShelf(contents.shelf, clock),
     journal: memoryJournal(journal, clock),
-    leases: memoryLeases(leases, clock, contents.nextFence),
+    leases: memoryLeases(leases, clock, nextFence),
+    slots,
     buckets: memoryBuckets(buckets, clock),
     counters: memoryCounters(counters, clock),
     states: memoryStates(contents.states),
@@ -95,7 +101,7 @@ function partsOf(contents: Contents, clock: Clock): StoreParts {
       for (const rows of [keys, journal, leases, buckets, counters]) {
         if (pruned < max) pruned += rows.prune(now, max - pruned)
       }
-      return pruned
+      return pruned + slots.prune(max - pruned)
     },
   }
 }

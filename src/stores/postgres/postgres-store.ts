@@ -15,6 +15,7 @@ import { postgresLeases } from './leases.ts'
 import { postgresBuckets, postgresCounters } from './numbers.ts'
 import { storeSchema } from './schema.ts'
 import { postgresShelf } from './shelf.ts'
+import { postgresSlots } from './slots.ts'
 import { postgresStates } from './states.ts'
 
 export type PostgresStoreOptions = PostgresStoreSettings & PgAddress
@@ -85,6 +86,7 @@ function partsOf(pool: PgPool, schema: string): StoreParts {
     sql.PRUNE_KEYS,
     sql.PRUNE_JOURNAL,
     sql.PRUNE_LEASES,
+    sql.PRUNE_SLOTS,
     sql.PRUNE_BUCKETS,
     sql.PRUNE_COUNTERS,
   ]
@@ -94,6 +96,7 @@ function partsOf(pool: PgPool, schema: string): StoreParts {
     shelf: postgresShelf(database),
     journal: postgresJournal(database),
     leases: postgresLeases(database),
+    slots: postgresSlots(database),
     buckets: postgresBuckets(database),
     counters: postgresCounters(database),
     states: postgresStates(database),

@@ -1,5 +1,6 @@
 import type { PgSchema } from '../../sql/pg-migrate.ts'
 import { FUNCTIONS } from './functions.ts'
+import { SLOT_FUNCTIONS } from './slot-functions.ts'
 
 /**
  * Moments that the outside sees are cut to milliseconds. A fence comes from one sequence for all names, so that the row of a
@@ -87,7 +88,22 @@ const FIRST: readonly string[] = [
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)`,
 ]
 
+/** Whoever gives, renews or takes back slots holds the row of their pool: there is one for each queue that limits them. */
+const SLOTS: readonly string[] = [
+  'CREATE TABLE {schema}.store_slot_pool (pool text COLLATE "C" PRIMARY KEY)',
+  `CREATE TABLE {schema}.store_slot (
+  pool text COLLATE "C" NOT NULL,
+  holder text COLLATE "C" NOT NULL,
+  key text COLLATE "C",
+  fence bigint NOT NULL,
+  expires_at timestamptz NOT NULL,
+  PRIMARY KEY (pool, holder)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)`,
+  'CREATE INDEX store_slot_key ON {schema}.store_slot (pool, key)',
+  ...SLOT_FUNCTIONS,
+]
+
 export const storeSchema: PgSchema = {
   component: 'store',
-  migrations: [{ statements: [...FIRST, ...FUNCTIONS] }],
+  migrations: [{ statements: [...FIRST, ...FUNCTIONS] }, { statements: SLOTS, compatibleFrom: 1 }],
 }

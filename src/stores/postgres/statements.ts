@@ -183,6 +183,27 @@ export const RELEASE_LEASE = `
 UPDATE {schema}.store_lease SET expires_at = now()
 WHERE name = $1::text AND holder = $2::text AND fence = $3::bigint AND expires_at > now()`
 
+/** Parameters: pool, max, max per key, holders, keys, lease in ms. A row for each, in their order. */
+export const ACQUIRE_SLOTS = `
+SELECT fence::text AS fence, full_of FROM {schema}.store_acquire_slots($1::text, $2::integer, $3::integer,
+  $4::text[], $5::text[], $6::float8) WITH ORDINALITY ORDER BY ordinality`
+/** Parameters: pool, holders, fences, lease in ms. */
+export const RENEW_SLOTS = `
+SELECT holder, fence::text AS fence
+FROM {schema}.store_renew_slots($1::text, $2::text[], $3::bigint[], $4::float8)`
+/** Parameters: pool, holders, fences. */
+export const RELEASE_SLOTS =
+  'SELECT {schema}.store_release_slots($1::text, $2::text[], $3::bigint[])'
+/** Parameters: pool, most keys. The first row is the pool. */
+export const COUNT_SLOTS = `
+WITH held AS MATERIALIZED (
+  SELECT key FROM {schema}.store_slot WHERE pool = $1::text AND expires_at > now()
+), keys AS (
+  SELECT key, count(*)::integer AS n FROM held WHERE key IS NOT NULL GROUP BY key ORDER BY n DESC, key LIMIT $2::integer
+)
+SELECT NULL AS key, count(*)::integer AS n FROM held
+UNION ALL SELECT key, n FROM keys
+ORDER BY n DESC, key NULLS FIRST`
 /** Parameters: name, capacity, tokens per ms, tokens. */
 export const TAKE_TOKENS =
   'SELECT {schema}.store_take_tokens($1::text, $2::float8, $3::float8, $4::float8) AS retry_ms'
@@ -231,6 +252,13 @@ export const PRUNE_LEASES = `
 WITH gone AS (
   DELETE FROM {schema}.store_lease WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {schema}.store_lease WHERE expires_at <= now() - interval '1 day'
+    LIMIT $1::integer FOR UPDATE SKIP LOCKED)) RETURNING 1
+)
+SELECT count(*)::integer AS n FROM gone`
+export const PRUNE_SLOTS = `
+WITH gone AS (
+  DELETE FROM {schema}.store_slot WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {schema}.store_slot WHERE expires_at <= now()
     LIMIT $1::integer FOR UPDATE SKIP LOCKED)) RETURNING 1
 )
 SELECT count(*)::integer AS n FROM gone`

@@ -13,6 +13,7 @@ import { redisKeys } from './keys.ts'
 import { redisLeases } from './leases.ts'
 import { redisBuckets, redisCounters } from './numbers.ts'
 import { redisShelf } from './shelf.ts'
+import { redisSlots } from './slots.ts'
 import { redisStates } from './states.ts'
 
 export type RedisStoreOptions = RedisStoreSettings & RedisAddress
@@ -82,6 +83,7 @@ function partsOf(database: Database): StoreParts {
     shelf: redisShelf(database),
     journal: redisJournal(database),
     leases: redisLeases(database),
+    slots: redisSlots(database),
     buckets: redisBuckets(database),
     counters: redisCounters(database),
     states: redisStates(database),

@@ -274,6 +274,87 @@ export const RELEASE_LEASE: string = `${LEASE}
 if held[1] == ARGV[1] and held[2] == ARGV[2] then return redis.call('DEL', lease) end
 `
 
+/**
+ * KEYS of all on slots: their ends (holder by moment), how many a key holds, the rest of each (fence and key), the last fence of the
+ * pool. What has ended is removed first; no slot is without its rest.
+ */
+const SLOTS = `
+local ends, held_by, rest, last = unpack(KEYS)
+local function remove(holder)
+  local key = cmsgpack.unpack(call('HGET', rest, holder))[2]
+  call('ZREM', ends, holder)
+  call('HDEL', rest, holder)
+  if key == '' then return end
+  local left = call('ZSCORE', held_by, key) - 1
+  if left > 0 then call('ZADD', held_by, left, key) else call('ZREM', held_by, key) end
+end
+local function fence_of(holder)
+  local packed = call('HGET', rest, holder)
+  return packed and cmsgpack.unpack(packed)[1]
+end
+local function keep()
+  local longest = call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2] or now
+  for _, key in ipairs(KEYS) do call('PEXPIRE', key, whole(longest - now + 86400000)) end
+end
+repeat
+  local ended = call('ZRANGEBYSCORE', ends, '-inf', whole(now), 'LIMIT', 0, 1000)
+  for _, holder in ipairs(ended) do remove(holder) end
+until #ended == 0
+`
+
+/** ARGV: lease in ms, max, max per key (or nothing), then holder and key (or nothing) of each. Answers fence, \`pool\` or \`key\` for each. */
+export const ACQUIRE_SLOTS: string = `${NOW}${SLOTS}
+local max, max_per_key = tonumber(ARGV[2]) or math.huge, tonumber(ARGV[3]) or math.huge
+local held, end_at, out = call('ZCARD', ends), whole(now + ARGV[1]), {}
+for i = 4, #ARGV, 2 do
+  local holder, key = ARGV[i], ARGV[i + 1]
+  local fence = fence_of(holder)
+  local of_key = key ~= '' and tonumber(call('ZSCORE', held_by, key) or 0) or 0
+  if not fence and key ~= '' and of_key >= max_per_key then
+    out[#out + 1] = 'key'
+  elseif not fence and held >= max then
+    out[#out + 1] = 'pool'
+  else
+    if not fence then
+      fence, held = whole(math.max(exact * 1000, (call('GET', last) or 0) + 1)), held + 1
+      call('SET', last, fence)
+      call('HSET', rest, holder, cmsgpack.pack({ fence, key }))
+      if key ~= '' then call('ZADD', held_by, of_key + 1, key) end
+    end
+    call('ZADD', ends, end_at, holder)
+    out[#out + 1] = fence
+  end
+end
+keep()
+return out
+`
+
+/** ARGV: lease in ms, then holder and fence of each. Answers 1 for each that was renewed, else 0. */
+export const RENEW_SLOTS: string = `${NOW}${SLOTS}
+local out = {}
+for i = 2, #ARGV, 2 do
+  local is_own = fence_of(ARGV[i]) == ARGV[i + 1]
+  if is_own then call('ZADD', ends, whole(now + ARGV[1]), ARGV[i]) end
+  out[#out + 1] = is_own and 1 or 0
+end
+keep()
+return out
+`
+
+/** ARGV: holder and fence of each. */
+export const RELEASE_SLOTS: string = `${NOW}${SLOTS}
+for i = 1, #ARGV, 2 do
+  if fence_of(ARGV[i]) == ARGV[i + 1] then remove(ARGV[i]) end
+end
+`
+
+/** ARGV: most keys. Answers how many are held, then key and number of those with most. */
+export const COUNT_SLOTS: string = `${NOW}${SLOTS}
+local out = call('ZRANGE', held_by, 0, ARGV[1] - 1, 'REV', 'WITHSCORES')
+table.insert(out, 1, tostring(call('ZCARD', ends)))
+return out
+`
+
 /** As \`takeTokens\`, by this clock. ARGV: capacity, tokens per ms, tokens. Answers 0, or in how many ms they are there. */
 export const TAKE_TOKENS: string = `${NOW}
 local capacity, per_ms, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -1,3 +1,4 @@
+import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
 import type { Lease, Leases } from '../../store/leases.ts'
 import type { Database } from './database.ts'
@@ -10,14 +11,13 @@ export function sqliteLeases({ handle, now, write }: Database): Leases {
     const { holder, fence } = asRow(found)
     return { holder: String(holder), fence: BigInt(asNumber(fence)) }
   }
-  const nextFence = (): bigint => BigInt(asNumber(asRow(prepared(handle, NEXT_FENCE).get()).value))
   return {
     acquire: (name, holder, leaseMs) =>
       write(() => {
         const at = now()
         const held = find(name, at)
         if (held !== undefined && held.holder !== holder) return undefined
-        const lease = held ?? { holder, fence: nextFence() }
+        const lease = held ?? { holder, fence: nextFence(handle) }
         prepared(handle, HOLD_LEASE).run(name, holder, Number(lease.fence), at + leaseMs)
         return lease
       }),
@@ -32,4 +32,9 @@ export function sqliteLeases({ handle, now, write }: Database): Leases {
         prepared(handle, RELEASE_LEASE).run(name, holder, Number(fence))
       }),
   }
+}
+
+/** For all names together, so that a row may go and the fences of its name still grow. */
+export function nextFence(handle: SqliteHandle): bigint {
+  return BigInt(asNumber(asRow(prepared(handle, NEXT_FENCE).get()).value))
 }

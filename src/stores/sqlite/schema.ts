@@ -90,5 +90,18 @@ CREATE TABLE millrace_store_state (
 ) WITHOUT ROWID;
 `
 
+const SLOTS = `
+CREATE TABLE millrace_store_slot (
+  pool TEXT NOT NULL,
+  holder TEXT NOT NULL,
+  key TEXT,
+  fence INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  PRIMARY KEY (pool, holder)
+) WITHOUT ROWID;
+CREATE INDEX millrace_store_slot_key ON millrace_store_slot (pool, key);
+CREATE INDEX millrace_store_slot_expires ON millrace_store_slot (expires_at);
+`
+
 /** Forward only: append, never edit what was released. */
-export const storeSchema: SqliteSchema = { component: 'store', migrations: [FIRST_TABLES] }
+export const storeSchema: SqliteSchema = { component: 'store', migrations: [FIRST_TABLES, SLOTS] }

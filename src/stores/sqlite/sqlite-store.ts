@@ -22,6 +22,7 @@ import { sqliteLeases } from './leases.ts'
 import { sqliteBuckets, sqliteCounters } from './numbers.ts'
 import { storeSchema } from './schema.ts'
 import { sqliteShelf } from './shelf.ts'
+import { sqliteSlots } from './slots.ts'
 import { PRUNES } from './statements.ts'
 import { sqliteStates } from './states.ts'
 
@@ -106,6 +107,7 @@ function partsOf(database: Database): StoreParts {
     shelf: sqliteShelf(database),
     journal: sqliteJournal(database),
     leases: sqliteLeases(database),
+    slots: sqliteSlots(database),
     buckets: sqliteBuckets(database),
     counters: sqliteCounters(database),
     states: sqliteStates(database),

@@ -88,6 +88,29 @@ WHERE name = ? AND holder = ? AND fence = ? AND expires_at > ?`
 export const RELEASE_LEASE =
   'DELETE FROM millrace_store_lease WHERE name = ? AND holder = ? AND fence = ?'
 
+/** Before slots are counted to be given. */
+export const END_SLOTS = 'DELETE FROM millrace_store_slot WHERE pool = ? AND expires_at <= ?'
+export const FIND_SLOT = 'SELECT fence FROM millrace_store_slot WHERE pool = ? AND holder = ?'
+export const COUNT_SLOTS =
+  'SELECT count(*) AS n FROM millrace_store_slot WHERE pool = ? AND expires_at > ?'
+export const COUNT_SLOTS_OF_KEY =
+  'SELECT count(*) AS n FROM millrace_store_slot WHERE pool = ? AND key = ?'
+/** Parameters: pool, now, most keys. */
+export const COUNT_SLOTS_OF_KEYS = `
+SELECT key, count(*) AS n FROM millrace_store_slot
+WHERE pool = ? AND key IS NOT NULL AND expires_at > ? GROUP BY key ORDER BY n DESC, key LIMIT ?`
+/** Parameters: pool, holder, key, fence, expiry. */
+export const ADD_SLOT = `
+INSERT INTO millrace_store_slot (pool, holder, key, fence, expires_at) VALUES (?, ?, ?, ?, ?)`
+export const EXTEND_SLOT =
+  'UPDATE millrace_store_slot SET expires_at = ? WHERE pool = ? AND holder = ?'
+/** Parameters: expiry, pool, holder, fence, now. */
+export const RENEW_SLOT = `
+UPDATE millrace_store_slot SET expires_at = ?
+WHERE pool = ? AND holder = ? AND fence = ? AND expires_at > ?`
+export const RELEASE_SLOT =
+  'DELETE FROM millrace_store_slot WHERE pool = ? AND holder = ? AND fence = ?'
+
 export const FIND_BUCKET = 'SELECT tokens, at, expires_at FROM millrace_store_bucket WHERE name = ?'
 /** Parameters: name, tokens, at, expiry. */
 export const SET_BUCKET = `
@@ -116,6 +139,8 @@ export const PRUNES: readonly string[] = [
   (SELECT queue, id FROM millrace_store_journal WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
   `DELETE FROM millrace_store_lease WHERE name IN
   (SELECT name FROM millrace_store_lease WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
+  `DELETE FROM millrace_store_slot WHERE (pool, holder) IN
+  (SELECT pool, holder FROM millrace_store_slot WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
   `DELETE FROM millrace_store_bucket WHERE name IN
   (SELECT name FROM millrace_store_bucket WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
   `DELETE FROM millrace_store_counter WHERE name IN

@@ -37,6 +37,9 @@ export const diagnose: StoreFamily = {
           near.keys.reserve(queue, [holding('a', keyed('k\0'))], 1),
           near.keys.reserve(queue, [holding('x'.repeat(256), keyed('k'))], 1),
           near.leases.acquire('x'.repeat(513), 'h', 1),
+          near.slots.acquire(queue, { max: 0, maxPerKey: undefined }, [], 1),
+          near.slots.acquire(queue, { max: 1, maxPerKey: 1.5 }, [], 1),
+          near.slots.acquire(queue, { max: 1, maxPerKey: 1 }, [{ holder: 'h', key: '' }], 1),
           near.prune(0),
         ]
         for (const call of calls) {

@@ -9,6 +9,7 @@ import { keys } from './keys.ts'
 import { leases } from './leases.ts'
 import { prune } from './prune.ts'
 import { shelf } from './shelf.ts'
+import { slots } from './slots.ts'
 import { states } from './states.ts'
 
 /** All promises of a store, in the order of docs/guarantees.md. */
@@ -18,6 +19,7 @@ export const storeFamilies: readonly StoreFamily[] = [
   shelf,
   journal,
   leases,
+  slots,
   buckets,
   counters,
   states,

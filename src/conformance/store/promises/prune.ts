@@ -30,15 +30,21 @@ export const prune: StoreFamily = {
         await near.counters.add(fresh(), 1, harness.leaseMs)
         const counter = fresh()
         await near.counters.add(counter, 1, LONG_MS)
+        const pool = fresh()
+        const [ended, held] = ['ends', 'stays'].map((holder) => [{ holder, key: undefined }])
+        const limits = { max: 2, maxPerKey: undefined }
+        await near.slots.acquire(pool, limits, ended ?? [], harness.leaseMs)
+        await near.slots.acquire(pool, limits, held ?? [], LONG_MS)
         await leaseRunsOut()
         assert.equal(await far.prune(3), 3)
-        assert.equal(await far.prune(100), 5)
+        assert.equal(await far.prune(100), 6)
         assert.equal(await far.prune(100), 0)
         assert.deepEqual(await far.keys.reserve(queue, [holding('n', keyed('stays'))], LONG_MS), [
           { as: 'duplicate', id: 'stays' },
         ])
         assert.deepEqual(await far.journal.read(queue, ['stays']), [entry])
         assert.equal(await far.counters.read(counter), 1)
+        assert.equal((await far.slots.count(pool, 1)).held, 1)
       },
     },
     {
