@@ -27,9 +27,10 @@ export function texts(reply: Reply): readonly string[] {
 export function auditEntry(reply: Reply, queue: string): AuditEntry {
   const fields = Array.isArray(reply) && Array.isArray(reply[1]) ? reply[1].map(String) : []
   const field = (name: string): string => fields[fields.indexOf(name) + 1] ?? ''
+  const act = field('act')
   return {
     at: Number(field('at')),
-    act: field('act') === 'discard' ? 'discard' : 'redrive',
+    act: act === 'discard' || act === 'skip' ? act : 'redrive',
     queue,
     messageId: field('id'),
     actor: field('actor'),

@@ -32,10 +32,10 @@ export async function redisHarness({
   return {
     name,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
       queues += 1
       const queue = `queue {${queues}}`
-      await first.topology.ensure([{ name: queue, owner, maxDepth }], signal)
+      await first.topology.ensure([{ name: queue, owner, maxDepth, onDead }], signal)
       return queue
     },
     slow: 1,

@@ -19,7 +19,10 @@ export function browse(store: Store): Required<Browse> {
     },
     async cancel(name, id) {
       const queue = await needQueue(store, name)
-      return (await run(store, scripts.CANCEL, queue, [queue.group, id])) === 1
+      const isGone = (await run(store, scripts.CANCEL, queue, [queue.group, id])) === 1
+      // The next one of its key may follow.
+      if (isGone) store.bell.ring(name)
+      return isGone
     },
     async setPaused(name, paused) {
       await run(store, scripts.SET_PAUSED, await needQueue(store, name), [paused ? '1' : '0'])

@@ -31,6 +31,9 @@ const NAMES = [
   'dead',
   'audit',
   ...errorClasses.map((errorClass) => `dead:${errorClass}`),
+  'heads',
+  'behind',
+  'halted',
 ] as const
 
 export function queueKeys(naming: Naming, queue: string): QueueKeys {

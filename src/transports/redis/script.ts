@@ -1,6 +1,7 @@
 import { type Script, scriptOf } from '../../redis/call.ts'
 import * as adminScripts from './scripts/admin.ts'
 import * as claimScripts from './scripts/claim.ts'
+import * as haltedScripts from './scripts/halted-keys.ts'
 import * as sendScripts from './scripts/send.ts'
 import * as settleScripts from './scripts/settle.ts'
 import * as shedScripts from './scripts/shed.ts'
@@ -9,6 +10,7 @@ import * as topologyScripts from './scripts/topology.ts'
 type Name =
   | keyof typeof adminScripts
   | keyof typeof claimScripts
+  | keyof typeof haltedScripts
   | keyof typeof sendScripts
   | keyof typeof settleScripts
   | keyof typeof shedScripts
@@ -17,6 +19,7 @@ type Name =
 const sources: Readonly<Record<Name, string>> = {
   ...adminScripts,
   ...claimScripts,
+  ...haltedScripts,
   ...sendScripts,
   ...settleScripts,
   ...shedScripts,

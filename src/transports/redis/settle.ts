@@ -103,6 +103,8 @@ async function ackStep(
     for (const held of one) args.push(held.entryId)
     for (const held of one) args.push(held.delivery.envelope.id)
   }
+  const keys = new Set(step.flatMap((held) => held.delivery.envelope.orderingKey ?? []))
+  args.push(String(keys.size), ...keys)
   for (const claim of new Set(step.map((held) => held.claim))) args.push(claim)
   const reply = await run(store, scripts.ACK, queue, args)
   return reply === 1 ? sorted : kept(sorted, reply)

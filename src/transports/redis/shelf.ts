@@ -23,7 +23,8 @@ export function shelf(store: Store): Shelf {
       const args = [act, actor, reason, ...wanted.slice(at, at + STEP)]
       moved.push(...texts(await run(store, scripts.TAKE_DEAD, queue, args)))
     }
-    if (act === 'redrive' && moved.length > 0) store.bell.ring(name)
+    // A discard may let a key go on.
+    if (moved.length > 0) store.bell.ring(name)
     return moved
   }
   return {

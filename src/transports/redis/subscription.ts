@@ -5,11 +5,11 @@ import type { Reply } from '../../redis/wire.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
-import { type Burying, openBurying } from './bury-gone.ts'
 import type { Entry } from './entry.ts'
 import { type Hand, openHand } from './hand.ts'
 import { handOut } from './held.ts'
 import type { QueueKeys } from './keys.ts'
+import { type Mending, openMending } from './mend.ts'
 import { readEntries } from './read-entries.ts'
 import { reclaim } from './reclaim.ts'
 import { scripts } from './script.ts'
@@ -34,20 +34,23 @@ export function redisSubscription(parts: SubscriptionParts): Subscription {
   const hand = openHand()
   const doubtful = new Set<string>()
   const closing = new AbortController()
-  const burying = openBurying(store, name, queue)
+  const mending = openMending(store, name, queue)
 
   return {
     async receive(options) {
       if (closing.signal.aborted) throw closedError('the subscription')
       const signals = [options.signal, closing.signal, store.closing]
       return await untilEnded(signals, (ends) =>
-        receiving({ ...parts, hand, doubtful, burying, ends }, options),
+        receiving({ ...parts, hand, doubtful, mending, ends }, options),
       )
     },
     async settle(batch) {
       if (batch.length === 0) return []
       const outcomes = await settleBatch(store, queue, hand, batch)
-      if (batch.some((settlement) => settlement.as === 'released')) store.bell.ring(name)
+      // The next one of a key may follow.
+      if (batch.some(({ as, delivery }) => as === 'released' || isInLine(delivery))) {
+        store.bell.ring(name)
+      }
       return outcomes
     },
     renew: async (batch, leaseMs) =>
@@ -62,11 +65,15 @@ export function redisSubscription(parts: SubscriptionParts): Subscription {
   }
 }
 
+function isInLine({ envelope }: Delivery): boolean {
+  return envelope.orderingKey !== undefined
+}
+
 interface Receiving extends SubscriptionParts {
   readonly hand: Hand
   /** Claims whose answer never arrived: what they took would wait for its lease, and then count as a crash. */
   readonly doubtful: Set<string>
-  readonly burying: Burying
+  readonly mending: Mending
   readonly ends: Ends
 }
 
@@ -94,7 +101,7 @@ interface Claimed {
 }
 
 async function claiming(parts: Receiving, max: number, waits: boolean): Promise<Claimed> {
-  const { store, queue, leaseMs, hand, ends, doubtful, burying } = parts
+  const { store, queue, leaseMs, hand, ends, doubtful, mending } = parts
   await letGoOfDoubtful(store, queue, doubtful)
   for (;;) {
     const claim = store.newClaim()
@@ -103,7 +110,7 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
     const makesGroup = store.topology === 'create' ? '1' : '0'
     const args = [queue.group, claim, String(max), lease, waits ? '1' : '0', makesGroup]
     const reply = await asking(parts, claim, args)
-    const [kind, second, gone] = Array.isArray(reply) ? reply : [0]
+    const [kind, second, gone, behind] = Array.isArray(reply) ? reply : [0]
     if (kind === 1) {
       await reclaim(store, queue)
       continue
@@ -114,7 +121,7 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
     }
     if (kind === -2) throw noGroupError(parts.name, queue)
     if ((kind !== 2 && kind !== 3) || !Array.isArray(reply)) {
-      await burying.look(Number(gone))
+      await mending.look(Number(gone), Number(behind))
       const nextMs = Number(second)
       return { deliveries: [], nextMs: nextMs < 0 ? Number.POSITIVE_INFINITY : nextMs }
     }

@@ -49,13 +49,13 @@ async function refusalsOf(
 
 async function ensureOne(
   store: Store,
-  { name, owner, maxDepth }: QueueSpec,
+  { name, owner, maxDepth, onDead = 'continue' }: QueueSpec,
   keys: QueueKeys,
   signal: AbortSignal,
   how: How,
 ): Promise<readonly string[]> {
   const capacity = maxDepth === undefined ? '' : String(maxDepth)
-  const args = [keys.group, owner, capacity, store.topology, how]
+  const args = [keys.group, owner, capacity, store.topology, how, onDead]
   const reply = await run(store, scripts.ENSURE, keys, args, { signal })
   const found = Array.isArray(reply) ? reply.map(wordsOf) : []
   if (found.some(([kind]) => kind === 'newer')) throw newerError(name)

@@ -8,7 +8,7 @@ export const SETTLE_STEP = 1_000
 export function redisTraits(durable: boolean): Traits {
   return {
     ...keepsAll,
-    order: 'none',
+    order: 'perKey',
     priorities: 1,
     capacity: 'exact',
     clock: 'server',

@@ -3,6 +3,7 @@ import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
+import { haltedKeys } from './halted-keys.ts'
 import { send } from './send.ts'
 import { shed } from './shed.ts'
 import { shelf } from './shelf.ts'
@@ -37,6 +38,7 @@ export function redisTransport({ store, facts, end }: TransportParts): Transport
     },
     browse: browse(store),
     shelf: shelf(store),
+    haltedKeys: haltedKeys(store),
     shed: (queue, options) => shed(store, queue, options),
   }
 }

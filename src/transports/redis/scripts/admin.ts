@@ -1,7 +1,8 @@
+import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
 export const EXISTS: string = `${PRELUDE}
-return call('HEXISTS', meta, 'owner')
+return call('HEXISTS', meta, 'layout')
 `
 
 export const LAST = `
@@ -17,7 +18,8 @@ end
 
 /** ARGV: group. Answers depth, scheduled, in flight, dead, age in ms, paused. What fell due counts as ready. */
 export const GAUGE: string = `${PRELUDE}${NOW}${LAST}
-local group, depth, flying, oldest = ARGV[1], 0, 0, now
+-- What waits behind others of its key counts from the start.
+local group, depth, flying, oldest = ARGV[1], call('ZCARD', KEYS[16]), 0, now
 for _, stream in ipairs({ ready, suspects }) do
   if call('EXISTS', stream) == 1 then
     local held = redis.pcall('XPENDING', stream, group)
@@ -43,7 +45,7 @@ local function find(id)
     local entry = call('XRANGE', ready, id, id)[1]
     if entry and id_of(entry[2], id) == id then ref = id end
   end
-  if not ref or ref == 'z' then return ref end
+  if not ref or ref == 'z' or string.sub(ref, 1, 1) == 'b' then return ref end
   if string.sub(ref, 1, 1) == 's' then return ref, suspects, string.sub(ref, 2) end
   return ref, ready, ref
 end
@@ -59,6 +61,12 @@ if ref == 'z' then
   if not packed or not ready_at then return false end
   return { tonumber(ready_at) > now and 'scheduled' or 'ready', ready_at, '0-0', cmsgpack.unpack(packed) }
 end
+if string.sub(ref, 1, 1) == 'b' then
+  local packed, ready_at = call('HGET', parked, id), tonumber(string.sub(ref, 18))
+  if not packed then return false end
+  local fields = cmsgpack.unpack(packed)
+  return { 'ready', ready_at > 0 and whole(ready_at) or field(fields, 'at'), '0-0', fields }
+end
 local entry = call('XRANGE', stream, entry_id, entry_id)[1]
 if not entry then return false end
 local held = redis.pcall('XPENDING', stream, group, entry_id, entry_id, 1)
@@ -66,17 +74,28 @@ return { #held > 0 and 'in flight' or 'ready', string.match(entry_id, '^%d+'), e
 `
 
 /** ARGV: group, id. Answers 1 or 0. */
-export const CANCEL: string = `${PRELUDE}${FIND}
+export const CANCEL: string = `${PRELUDE}${NOW}${RING}${FIND}${LINES}${ADD}${SHELVE}${MOVE_ON}
 local group, id = ARGV[1], ARGV[2]
 local ref, stream, entry_id = find(id)
 if not ref then return 0 end
 call('HDEL', ids, id)
-if ref == 'z' then
+local fields, gone
+if stream then
+  local entry = call('XRANGE', stream, entry_id, entry_id)[1]
+  fields = entry and entry[2] or {}
+  call('XACK', stream, group, entry_id)
+  gone = call('XDEL', stream, entry_id)
+else
+  local packed = call('HGET', parked, id)
+  fields = packed and cmsgpack.unpack(packed) or {}
   call('HDEL', parked, id)
-  return call('ZREM', scheduled, id)
+  gone = call('ZREM', scheduled, id)
 end
-call('XACK', stream, group, entry_id)
-return call('XDEL', stream, entry_id)
+local key = key_of(fields)
+if not key then return gone end
+if not stream and ref ~= 'z' then return call('ZREM', behind, line_of(key) .. string.sub(ref, 2) .. id) end
+if move_on(key) then ring() end
+return gone
 `
 
 /** ARGV: 1 or 0. */
@@ -87,13 +106,28 @@ return 1
 `
 
 /** ARGV: group. Removes a step of what waits and answers how much; 0 when nothing is left. */
-export const PURGE: string = `${PRELUDE}${LAST}${FIELDS}
+export const PURGE: string = `${PRELUDE}${NOW}${LAST}${FIELDS}${LINES}${ADD}${SHELVE}${MOVE_ON}
 local group = ARGV[1]
+-- First what waits behind others, so that none of a key moves up only to be removed.
+local members = call('ZRANGE', behind, 0, 999)
+if #members > 0 then
+  local waiting = {}
+  for i, member in ipairs(members) do waiting[i] = string.sub(member, string.sub(member, 1, 4) + 36) end
+  call('ZREM', behind, unpack(members))
+  call('HDEL', parked, unpack(waiting))
+  call('HDEL', ids, unpack(waiting))
+  return #waiting
+end
 local waiting = call('ZRANGE', scheduled, 0, 999)
 if #waiting > 0 then
+  local packed = call('HMGET', parked, unpack(waiting))
   call('ZREM', scheduled, unpack(waiting))
   call('HDEL', parked, unpack(waiting))
   call('HDEL', ids, unpack(waiting))
+  for i = 1, #waiting do
+    local key = packed[i] and key_of(cmsgpack.unpack(packed[i]))
+    if key then move_on(key) end
+  end
   return #waiting
 end
 for _, stream in ipairs({ suspects, ready }) do
@@ -101,6 +135,8 @@ for _, stream in ipairs({ suspects, ready }) do
   for _, entry in ipairs(entries) do
     call('XDEL', stream, entry[1])
     call('HDEL', ids, id_of(entry[2], entry[1]))
+    local key = key_of(entry[2])
+    if key then move_on(key) end
   end
   if #entries > 0 then return #entries end
 end
@@ -135,10 +171,9 @@ return packed and cmsgpack.unpack(packed)
 /** ARGV: act, actor, reason, then ids. Off the shelf, on record and, for a redrive, into the queue. Answers the ids. */
 export const TAKE_DEAD: string = `${PRELUDE}
 call('HDEL', meta, '')
-${NOW}${RING}${CLAIMS}${FIELDS}${ADD}${SHELVE}
+${NOW}${RING}${CLAIMS}${FIELDS}${LINES}${ADD}${SHELVE}${MOVE_ON}
 local act, moved = ARGV[1], {}
-local function redriven(letter, id)
-  local fields = { unpack(letter, 5) }
+local function redriven(fields, id)
   local out = restated(fields, id, 1, 0)
   for _, name in ipairs({ 'at', 'records' }) do
     local value = field(fields, name)
@@ -160,7 +195,15 @@ for i = 4, #ARGV do
     call('ZREM', dead, member)
     call('ZREM', KEYS[CLASSES[letter[2]]], member)
     call('HDEL', shelf, id)
-    if act == 'redrive' then add(id, redriven(letter, id), false) end
+    local fields = { unpack(letter, 5) }
+    local key = key_of(fields)
+    if act == 'redrive' then
+      fields = redriven(fields, id)
+      -- To the front, where it halted its key.
+      if not key or enter(key, id) then add(id, fields, false) else wait(key, id, fields, 0) end
+    elseif key and halted_by(call('HGET', heads, key)) == id then
+      advance(key)
+    end
     call('XADD', audit, 'MAXLEN', '~', 100000, '*', 'at', whole(now), 'act', act, 'id', id, 'actor', ARGV[2], 'reason', ARGV[3])
     moved[#moved + 1] = id
   end

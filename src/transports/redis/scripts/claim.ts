@@ -1,18 +1,19 @@
+import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
 /**
  * ARGV: group, name of the new claim, how many at most, lease in ms, 1 when the caller would wait, 1 when the group may be
  * made. Answers first what it is: -1 no such queue; -2 no group, which may not be made; 1 leases ran out, reclaim first; 0
- * nothing, the ms until something falls due (-1: never), and how many messages have no entry any more (0 or less: none); 2
- * messages or 3 one suspect: the fence, all entry ids and all ids, each a line, and for each message its body, or all its fields
- * and an empty line for an id.
+ * nothing, the ms until something falls due (-1: never), how many messages have no entry any more (0 or less: none), and how
+ * many wait behind others of their keys; 2 messages or 3 one suspect: the fence, all entry ids and all ids, each a line, and for
+ * each message its body, or all its fields and an empty line for an id.
  *
  * Delayed messages that fell due are moved first. A claim is a consumer of the group, one for each batch that is received
  * together: its list of pending entries is the claim, and its lease is one member of \`claims\`, so that a message costs
  * no write of ours when it is handed out.
  */
 export const CLAIM: string = `${PRELUDE}
-local queue = call('HMGET', meta, 'owner', 'paused', 'fence')
+local queue = call('HMGET', meta, 'layout', 'paused', 'fence')
 if not queue[1] then return { -1 } end
 ${NOW}${RING}
 if #call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 1) > 0 then return { 1 } end
@@ -36,18 +37,21 @@ if #due > 0 then
   ring()
 end
 
+-- All that was read has to wait, and there may be more.
+local unlined = false
 local function nothing()
   if ARGV[5] == '1' then call('HSET', meta, 'waiting', '1') end
   -- More ids than messages: entries are gone that nobody had. Foreign entries have no id before they are read.
-  local gone = call('HLEN', ids) - call('XLEN', ready) - call('XLEN', suspects) - call('ZCARD', scheduled)
-  if #due == 500 then return { 0, 0, gone } end
+  local behind = call('ZCARD', KEYS[16])
+  local gone = call('HLEN', ids) - call('XLEN', ready) - call('XLEN', suspects) - call('ZCARD', scheduled) - behind
+  if #due == 500 or unlined then return { 0, 0, gone, behind } end
   local next_at = math.huge
   for _, key in ipairs({ scheduled, claims }) do
     local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
     if first[2] then next_at = math.min(next_at, tonumber(first[2])) end
   end
-  if next_at == math.huge then return { 0, -1, gone } end
-  return { 0, math.max(0, math.ceil(next_at - now)), gone }
+  if next_at == math.huge then return { 0, -1, gone, behind } end
+  return { 0, math.max(0, math.ceil(next_at - now)), gone, behind }
 end
 
 local missing = false
@@ -65,40 +69,68 @@ local function take(stream, name, count)
   call('XGROUP', 'DELCONSUMER', stream, group, name)
 end
 
-if queue[2] then return nothing() end
-local kind, entries = 3, nil
-if call('XLEN', suspects) > 0 then
-  claim = claim .. '!'
-  entries = take(suspects, claim, 1)
+local line_up
+-- False for what has to wait behind another one of its key, which does so now: what another producer wrote, or a version without lines.
+local function has_turn(stream, entry_id, fields)
+  if not line_up then
+    ${FIELDS}${LINES}
+    line_up = function(stream, entry_id, fields)
+      local key, id = key_of(fields), id_of(fields, entry_id)
+      if key and call('HGET', heads, key) == 'h' .. id then return true end
+      local here = stream == suspects and 's' .. entry_id or entry_id
+      -- Of another producer: its entry id is its id.
+      local ref = id ~= entry_id and call('HGET', ids, id)
+      if not ref and (key or id == entry_id) then call('HSET', ids, id, here) end
+      -- An id that stands somewhere else, too, is another producer's doing, and in no line.
+      if not key or ref and ref ~= here or enter(key, id) then return true end
+      call('XACK', stream, group, entry_id)
+      call('XDEL', stream, entry_id)
+      wait(key, id, as_it_was(fields, id, entry_id, 0), 0)
+      return false
+    end
+  end
+  return line_up(stream, entry_id, fields)
 end
-if not entries then
-  kind, claim = 2, ARGV[2]
-  entries = take(ready, claim, ARGV[3])
+
+local out, entry_ids, names, n = { 2, '', '', '' }, {}, {}, 0
+local function hand_out(stream, name, count)
+  for _ = 1, 10 do
+    local entries = take(stream, name, count)
+    if not entries then return end
+    for _, entry in ipairs(entries) do
+      local fields = entry[2]
+      local size = fields[1] == 'id' and fields[3] == 'body' and #fields
+      local is_plain = size == 4
+      if is_plain or size == 6 and fields[5] == 'headers' or has_turn(stream, entry[1], fields) then
+        n = n + 1
+        entry_ids[n] = entry[1]
+        names[n] = is_plain and fields[2] or ''
+        out[n + 4] = is_plain and fields[4] or fields
+      end
+    end
+    if n > 0 then return end
+    unlined = true
+  end
+  call('XGROUP', 'DELCONSUMER', stream, group, name)
+end
+
+if queue[2] then return nothing() end
+if call('XLEN', suspects) > 0 then
+  out[1], claim = 3, claim .. '!'
+  hand_out(suspects, claim, 1)
+end
+if n == 0 then
+  out[1], claim = 2, ARGV[2]
+  hand_out(ready, claim, ARGV[3])
 end
 if missing then return { -2 } end
-if not entries then return nothing() end
+if n == 0 then return nothing() end
 
 -- Grows with each batch, also after a failover that lost the last ones.
 local fence = whole(math.max(tonumber(queue[3] or '0') + 1, clock[1] * 1000000 + clock[2]))
 call('HSET', meta, 'fence', fence)
 call('ZADD', claims, whole(now + ARGV[4]), claim)
-local out, entry_ids, names = { kind, fence, '', '' }, {}, {}
-for n, entry in ipairs(entries) do
-  local fields = entry[2]
-  entry_ids[n] = entry[1]
-  if #fields == 4 and fields[1] == 'id' and fields[3] == 'body' then
-    names[n] = fields[2]
-    out[n + 4] = fields[4]
-  else
-    if fields[1] ~= 'id' or fields[3] ~= 'body' then
-      ${FIELDS}
-      -- Of another producer: its entry id is its id.
-      if id_of(fields, entry[1]) == entry[1] then call('HSET', ids, entry[1], entry[1]) end
-    end
-    names[n] = ''
-    out[n + 4] = fields
-  end
-end
+out[2] = fence
 -- Two texts for all: as items of the answer they cost both sides 0.5 µs a message more.
 out[3], out[4] = table.concat(entry_ids, '\\n'), table.concat(names, '\\n')
 return out
@@ -108,7 +140,7 @@ return out
  * ARGV: group, cursor. Looks at a step of all ids and puts those on the shelf whose entry is gone though nobody has it: what a
  * worker has is found at the end of its lease. Answers the next cursor, and how many.
  */
-export const BURY_GONE: string = `${PRELUDE}${NOW}${FIELDS}${SHELVE}
+export const BURY_GONE: string = `${PRELUDE}${NOW}${FIELDS}${LINES}${SHELVE}
 local page, buried = call('HSCAN', ids, ARGV[2], 'COUNT', 500), 0
 for i = 1, #page[2], 2 do
   local id, ref = page[2][i], page[2][i + 1]
@@ -122,6 +154,16 @@ for i = 1, #page[2], 2 do
       shelve(id, packed and cmsgpack.unpack(packed) or bodiless(id), 'permanent', packed and UNTIMED or GONE)
       buried = buried + 1
     end
+  elseif string.sub(ref, 1, 1) == 'b' then
+    local packed = call('HGET', parked, id)
+    local fields = packed and cmsgpack.unpack(packed)
+    local key = fields and key_of(fields)
+    if not (key and call('ZSCORE', behind, line_of(key) .. string.sub(ref, 2) .. id)) then
+      call('HDEL', parked, id)
+      call('HDEL', ids, id)
+      shelve(id, fields or bodiless(id), 'permanent', WAITED)
+      buried = buried + 1
+    end
   elseif #call('XRANGE', stream, entry_id, entry_id) == 0 then
     local held = redis.pcall('XPENDING', stream, ARGV[1], entry_id, entry_id, 1)
     if held.err or #held == 0 then
@@ -132,6 +174,19 @@ for i = 1, #page[2], 2 do
   end
 end
 return { page[1], buried }
+`
+
+/**
+ * ARGV: cursor. Looks at a step of all ordering keys and lets those go on whose head is gone although no act of ours ended it.
+ * Answers the next cursor, and how many.
+ */
+export const MEND: string = `${PRELUDE}${NOW}${RING}${FIELDS}${LINES}${ADD}${SHELVE}${MOVE_ON}
+local page, moved = call('HSCAN', heads, ARGV[1], 'COUNT', 500), 0
+for i = 1, #page[2], 2 do
+  if move_on(page[2][i]) then moved = moved + 1 end
+end
+if moved > 0 then ring() end
+return { page[1], moved }
 `
 
 /** ARGV: group. Answers the server's time, then claim, entry id and fields (false: gone) of up to 100 of each expired claim. */

@@ -1,4 +1,4 @@
-/** The keys of the queue; see `keys.ts`. Behind them stand the indexes of the dead letters, one per class. */
+/** The keys of the queue; see `keys.ts`. Behind them stand the indexes of the dead letters, one per class, and what `LINES` needs. */
 export const PRELUDE = `
 local call = redis.call
 local meta, ready, suspects, claims, ids, scheduled, parked, shelf, dead, audit = unpack(KEYS, 1, 10)
@@ -115,7 +115,8 @@ local CLASSES = { transient = 11, permanent = 12, throttled = 13, crashed = 14 }
 local function place(dead_at, id) return string.format('%015.0f:%s', dead_at, id) end
 local function shelve(id, fields, class, reason)
   if call('HEXISTS', shelf, id) == 1 then return end
-  local letter = { whole(now), class, reason, call('HGET', meta, 'owner') or '' }
+  local owner = call('HMGET', meta, 'owner', 'keeper')
+  local letter = { whole(now), class, reason, owner[1] or owner[2] or '' }
   for i = 1, #fields do letter[i + 4] = fields[i] end
   call('HSET', shelf, id, cmsgpack.pack(letter))
   call('ZADD', dead, 0, place(now, id))
@@ -124,4 +125,5 @@ end
 local LOST = 'body lost: its entry was deleted or trimmed by somebody while a worker held it'
 local GONE = 'body lost: its entry was deleted or trimmed by somebody before a worker had it'
 local UNTIMED = 'when it was due was deleted by somebody'
+local WAITED = 'body lost: it was deleted by somebody while it waited behind an earlier message of its key'
 `

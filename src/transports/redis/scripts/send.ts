@@ -1,8 +1,9 @@
-import { ADD, NOW, PRELUDE, RING } from './prelude.ts'
+import { LINES } from './lines.ts'
+import { ADD, FIELDS, NOW, PRELUDE, RING } from './prelude.ts'
 
 /** What both begin with: -1 without the queue, the room that is left, and which of some ids are there already. */
 const BEGIN = `${PRELUDE}
-local queue = call('HMGET', meta, 'owner', 'maxDepth')
+local queue = call('HMGET', meta, 'layout', 'maxDepth')
 if not queue[1] then return -1 end
 local room = math.huge
 if queue[2] then room = tonumber(queue[2]) - call('HLEN', ids) end
@@ -36,13 +37,15 @@ local outcomes, chosen, chosen_ids, chosen_keys = {}, {}, {}, {}
 local refused = false
 
 -- Where each item begins, where its fields end, and how many keys it has.
-local at, last_of, keys_of, all_ids, n = {}, {}, {}, {}, 0
+local at, last_of, keys_of, all_ids, n, in_order = {}, {}, {}, {}, 0, false
 local next_at, argc = 2, #ARGV
 while next_at <= argc do
   n = n + 1
   local last = next_at + 2 + tonumber(ARGV[next_at + 2])
   local keys = tonumber(ARGV[last + 1])
   at[n], last_of[n], keys_of[n], all_ids[n] = next_at, last, keys, ARGV[next_at]
+  -- The last one, where there is one.
+  in_order = in_order or ARGV[last - 1] == 'orderingKey'
   next_at = last + 2 + keys * 4
 end
 local refs = stored_of(all_ids)
@@ -86,6 +89,12 @@ for item = 1, n do
   outcomes[item] = outcome or ''
 end
 
+local enters, waits
+if in_order then
+  ${FIELDS}${LINES}
+  enters, waits = enter, wait
+end
+
 if #chosen > 0 and not (refused and ARGV[1] == '1') then
   local added = {}
   for _, item in ipairs(chosen) do
@@ -96,11 +105,13 @@ if #chosen > 0 and not (refused and ARGV[1] == '1') then
       ready_at = tonumber(string.sub(when, 2))
       if string.sub(when, 1, 1) == 'd' then ready_at = now + ready_at end
     end
-    if ready_at > now then
+    local key = ARGV[last - 1] == 'orderingKey' and ARGV[last]
+    local has_turn = not key or enters(key, id)
+    if not has_turn or ready_at > now then
       local fields = { unpack(ARGV, first, last) }
       fields[#fields + 1] = 'at'
       fields[#fields + 1] = whole(now)
-      park(id, fields, ready_at)
+      if has_turn then park(id, fields, ready_at) else waits(key, id, fields, ready_at) end
     else
       added[#added + 1] = id
       added[#added + 1] = call('XADD', ready, '*', unpack(ARGV, first, last))

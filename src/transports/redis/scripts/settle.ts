@@ -1,3 +1,4 @@
+import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
 /**
@@ -26,8 +27,8 @@ end
 `
 
 /**
- * ARGV: group; the number of ready entries, their entry ids, their ids; the same of suspects; the claims they are of.
- * Answers 1 when all were ours, else for each entry 1 or 0.
+ * ARGV: group; the number of ready entries, their entry ids, their ids; the same of suspects; the number of their ordering keys
+ * and these; the claims they are of. Answers 1 when all were ours, else for each entry 1 or 0.
  *
  * An entry is read once in its life: whatever gives a message back makes a new one. So an entry that is pending is the
  * handing out that the caller means, and nothing else needs to be compared.
@@ -56,7 +57,15 @@ ack(ready, '', 3, count)
 local at = 3 + 2 * count
 local alone = tonumber(ARGV[at])
 ack(suspects, 's', at + 1, alone)
-for i = at + 1 + 2 * alone, #ARGV do end_if_empty(ARGV[i], group) end
+at = at + 1 + 2 * alone
+local keys = tonumber(ARGV[at])
+if keys > 0 then
+  ${NOW}${RING}${FIELDS}${LINES}${ADD}${SHELVE}${MOVE_ON}
+  local moved = false
+  for i = at + 1, at + keys do moved = move_on(ARGV[i]) or moved end
+  if moved then ring() end
+end
+for i = at + 1 + keys, #ARGV do end_if_empty(ARGV[i], group) end
 if all then return 1 end
 return out
 `
@@ -98,8 +107,8 @@ return out
 `
 
 /** ARGV: group, then for each message claim, entry id, id, class, reason, the number of its state's fields and they. */
-export const BURY: string = `${PRELUDE}${NOW}${CLAIMS}${FIELDS}${SHELVE}
-local group, out, touched = ARGV[1], {}, {}
+export const BURY: string = `${PRELUDE}${NOW}${RING}${CLAIMS}${FIELDS}${LINES}${ADD}${SHELVE}${MOVE_ON}
+local group, out, touched, moved = ARGV[1], {}, {}, false
 local i = 2
 while i <= #ARGV do
   local claim, entry_id, id = ARGV[i], ARGV[i + 1], ARGV[i + 2]
@@ -112,7 +121,10 @@ while i <= #ARGV do
     if not entry then reason = LOST .. '; ' .. reason end
     call('XDEL', stream, entry_id)
     call('HDEL', ids, id)
-    shelve(id, restated(entry and entry[2] or bodiless(id), id, i + 6, last), ARGV[i + 3], reason)
+    local fields = restated(entry and entry[2] or bodiless(id), id, i + 6, last)
+    shelve(id, fields, ARGV[i + 3], reason)
+    local key = key_of(fields)
+    if key then moved = move_on(key) or moved end
     out[#out + 1] = 1
   else
     out[#out + 1] = 0
@@ -120,6 +132,7 @@ while i <= #ARGV do
   i = last + 1
 end
 for claim in pairs(touched) do end_if_empty(claim, group) end
+if moved then ring() end
 return out
 `
 

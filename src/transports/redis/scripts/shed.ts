@@ -1,38 +1,53 @@
 import { LAST } from './admin.ts'
+import { LINES } from './lines.ts'
 import { FIELDS, NOW, PRELUDE, SHELVE } from './prelude.ts'
 
 /**
  * ARGV: group, how many, perhaps a reason: then they land on the shelf. Of the ready ones the oldest that no worker has read; then
- * scheduled ones, those that are due last. Answers how many.
+ * scheduled ones, those that are due last. What has an ordering key stays; of those that stand before others, 5,000 at most are
+ * passed over, as the server does nothing else meanwhile. Answers how many.
  */
 export const SHED: string = `${PRELUDE}
 call('HDEL', meta, '')
-${NOW}${LAST}${FIELDS}${SHELVE}
+${NOW}${LAST}${FIELDS}${LINES}${SHELVE}
 local group, most, reason, gone = ARGV[1], tonumber(ARGV[2]), ARGV[3], 0
-if call('EXISTS', ready) == 1 then
-  for _, entry in ipairs(call('XRANGE', ready, '(' .. last_read(ready, group), '+', 'COUNT', most)) do
-    local id = id_of(entry[2], entry[1])
-    call('XDEL', ready, entry[1])
-    call('HDEL', ids, id)
-    if reason then shelve(id, as_it_was(entry[2], id, entry[1], 0), 'permanent', reason) end
-    gone = gone + 1
+local from = call('EXISTS', ready) == 1 and last_read(ready, group)
+local left = 5000
+while from and gone < most and left > 0 do
+  local entries = call('XRANGE', ready, '(' .. from, '+', 'COUNT', 500)
+  for _, entry in ipairs(entries) do
+    from, left = entry[1], left - 1
+    if gone < most and not key_of(entry[2]) then
+      local id = id_of(entry[2], entry[1])
+      call('XDEL', ready, entry[1])
+      call('HDEL', ids, id)
+      if reason then shelve(id, as_it_was(entry[2], id, entry[1], 0), 'permanent', reason) end
+      gone = gone + 1
+    end
   end
+  if #entries == 0 then break end
 end
-if gone < most then
-  local late = call('ZRANGE', scheduled, gone - most, -1)
+-- Those that were passed over are the last ones then.
+local kept = 0
+while gone < most and left > 0 do
+  local late = call('ZRANGE', scheduled, -kept - 500, -kept - 1)
   for at = #late, 1, -1 do
     local id = late[at]
-    local packed = call('HGET', parked, id)
-    -- What came back from a crash and waits comes alone; it stays.
+    local packed = gone < most and call('HGET', parked, id)
     local fields = packed and cmsgpack.unpack(packed)
-    if fields and not field(fields, 'alone') then
+    left = left - 1
+    -- What came back from a crash and waits comes alone; it stays.
+    if fields and not field(fields, 'alone') and not key_of(fields) then
       call('ZREM', scheduled, id)
       call('HDEL', parked, id)
       call('HDEL', ids, id)
       if reason then shelve(id, fields, 'permanent', reason) end
       gone = gone + 1
+    else
+      kept = kept + 1
     end
   end
+  if #late == 0 then break end
 end
 return gone
 `
