@@ -430,7 +430,10 @@ async function told(url: string): Promise<void> {
 
 async function newerLayout(url: string): Promise<void> {
   const bench = await open(url)
-  await bench.raw.sendCommand(['HSET', bench.key('meta'), 'layout', '2'])
+  await bench.raw.sendCommand(['HSET', bench.key('meta'), 'layout', '3'])
   const spec = { name: 'q', owner: 'team', maxDepth: undefined }
   await assert.rejects(bench.transport.topology.ensure([spec], signal), /newer version/)
+  // Nor does one that runs already go on with it.
+  const [sent] = await bench.transport.send('q', [envelope('a')], { signal })
+  assert.equal(sent && !sent.ok && sent.fault.code, 'notFound')
 }

@@ -2,7 +2,7 @@ import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
 export const EXISTS: string = `${PRELUDE}
-return call('HEXISTS', meta, 'layout')
+return is_known(call('HGET', meta, 'layout')) and 1 or 0
 `
 
 export const LAST = `

@@ -14,7 +14,7 @@ import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
  */
 export const CLAIM: string = `${PRELUDE}
 local queue = call('HMGET', meta, 'layout', 'paused', 'fence')
-if not queue[1] then return { -1 } end
+if not is_known(queue[1]) then return { -1 } end
 ${NOW}${RING}
 if #call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 1) > 0 then return { 1 } end
 local group, claim = ARGV[1], ARGV[2]

@@ -2,6 +2,8 @@
 export const PRELUDE = `
 local call = redis.call
 local meta, ready, suspects, claims, ids, scheduled, parked, shelf, dead, audit = unpack(KEYS, 1, 10)
+-- 2 where keys stand in lines. A queue that a newer version laid out otherwise is none for this one.
+local function is_known(layout) return layout == '1' or layout == '2' end
 `
 
 /** The server's clock: epoch ms in `now`. */

@@ -4,7 +4,7 @@ import { ADD, FIELDS, NOW, PRELUDE, RING } from './prelude.ts'
 /** What both begin with: -1 without the queue, the room that is left, and which of some ids are there already. */
 const BEGIN = `${PRELUDE}
 local queue = call('HMGET', meta, 'layout', 'maxDepth')
-if not queue[1] then return -1 end
+if not is_known(queue[1]) then return -1 end
 local room = math.huge
 if queue[2] then room = tonumber(queue[2]) - call('HLEN', ids) end
 local has_dead = call('EXISTS', shelf) == 1
