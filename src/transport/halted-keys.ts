@@ -33,4 +33,4 @@ export interface HaltedKey {
 }
 
 /** Who keeps them, for refusals. */
-export const WHO_HALTS = 'Postgres, SQLite or memory as the transport'
+export const WHO_HALTS = 'Postgres, SQLite, Redis or memory as the transport'

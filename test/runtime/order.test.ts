@@ -254,10 +254,10 @@ test('start-up refuses an order that the transport cannot keep, every queue at o
   const second = defineQueue({ ...base, name: 'second', orderingKey, onDead: 'halt-key' })
   const open = (transport: Connector): Promise<unknown> =>
     createMillrace({ transport, queues: [going, second], store: memoryStore() })
-  await assert.rejects(open(unordered('redis')), {
+  await assert.rejects(open(unordered('nats')), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
-      /queue "steps": orderingKey: redis keeps no order by key; use Postgres.*queue "second": orderingKey/s,
+      /queue "steps": orderingKey: nats keeps no order by key; use Postgres.*queue "second": orderingKey/s,
   })
   await assert.rejects(open(unordered('sqs')), /use sqs\(\{ kind: 'fifo' \}\)/)
   await assert.rejects(open(unordered('kafka')), /use kafka\(\{ retry: 'hold' \}\)/)
@@ -277,7 +277,7 @@ test('halted keys of a transport that has none are refused, with who has them', 
     await assert.rejects(asked, {
       code: 'MILLRACE_INVALID_OPTIONS',
       message:
-        /^halted keys: kafka keeps no ordering keys that stand still .*Postgres, SQLite or memory/,
+        /^halted keys: kafka keeps no ordering keys that stand still .*Postgres, SQLite, Redis or memory/,
     })
   }
   await app.close()

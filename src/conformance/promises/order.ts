@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Delivery } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { acked, assertAllOk, canBrowse, died, idsOf, present, released } from '../acts.ts'
+import { acked, assertAllOk, canBrowse, codeOf, died, idsOf, present, released } from '../acts.ts'
 import type { Family, Subject } from '../promise.ts'
 import type { Scope } from '../scope.ts'
 import { orderedKeys } from '../workloads/ordered-keys.ts'
@@ -14,10 +14,12 @@ const DELAY_MS = 600
 
 /** `A1`, `A2`, `B1`, …: the letter is the key, the number the place; ids are unique to the test. */
 function keyed(scope: Scope, ...names: readonly string[]): readonly Envelope[] {
+  return names.map((name) => keyedOne(scope, name))
+}
+
+function keyedOne(scope: Scope, name: string, more: Partial<Envelope> = {}): Envelope {
   const suffix = Math.floor(scope.random() * 2 ** 40).toString(36)
-  return names.map((name) =>
-    scope.message({ id: `${name}-${suffix}`, orderingKey: name.slice(0, 1) }),
-  )
+  return scope.message({ id: `${name}-${suffix}`, orderingKey: name.slice(0, 1), ...more })
 }
 
 function nameOf({ envelope }: Delivery): string {
@@ -153,6 +155,58 @@ export const order: Family = {
         assert.equal(await purge?.(name), 3)
         await send(near, name, ...keyed(scope, 'A8', 'A9'))
         assert.deepEqual(await drain(scope, from, 2), ['A8', 'A9'])
+      },
+    },
+    {
+      title: 'A delayed message keeps what follows it of its key waiting.',
+      when: (subject) => perKey(subject) && subject.traits.delay !== 'none',
+      async keep(scope) {
+        const name = await scope.queue()
+        const later = (id: string, delayMs: number): Envelope => keyedOne(scope, id, { delayMs })
+        const sent = [later('A1', DELAY_MS), ...keyed(scope, 'A2', 'B1'), later('B2', DELAY_MS)]
+        await scope.send(scope.near, name, ...sent, later('C1', 3_600_000), keyedOne(scope, 'C2'))
+        const from = await scope.subscribe(scope.far, name)
+        const done = await drain(scope, from, 4)
+        assert.deepEqual(ofKey(done, 'A'), ['A1', 'A2'])
+        assert.deepEqual(ofKey(done, 'B'), ['B1', 'B2'])
+        assert.deepEqual(idsOf(await scope.receive(from)), [])
+      },
+    },
+    {
+      title: 'What waits behind its key takes up room, is found, and is not stored again.',
+      when: (subject) =>
+        perKey(subject) && subject.traits.capacity === 'exact' && canBrowse('get')(subject),
+      async keep(scope) {
+        const { near, far, never } = scope
+        const name = await scope.queue({ maxDepth: 3 })
+        const behind = keyedOne(scope, 'A3')
+        await scope.send(near, name, ...keyed(scope, 'A1', 'A2'), behind)
+        const { get, gauge } = present(far.browse)
+        assert.equal((await gauge(name)).depth, 3)
+        assert.equal((await get?.(name, behind.id))?.envelope.orderingKey, 'A')
+        const more = await far.send(name, [behind, keyedOne(scope, 'A4')], { signal: never })
+        assert.deepEqual(more.map(codeOf), ['duplicate', 'full'])
+        const from = await scope.subscribe(far, name)
+        assertAllOk(await scope.settle(from, acked(await scope.one(from))))
+        assert.equal(nameOf(await scope.one(from)), 'A2')
+        const { depth, inFlight } = await gauge(name)
+        assert.deepEqual([depth, inFlight], [1, 1])
+        await scope.send(near, name, keyedOne(scope, 'A4'))
+      },
+    },
+    {
+      title: 'Where deaths do not halt, what is redriven comes after what was sent meanwhile.',
+      when: (subject) => perKey(subject) && subject.traits.deadLetters === 'native',
+      async keep(scope) {
+        const name = await scope.queue()
+        await scope.send(scope.near, name, ...keyed(scope, 'A1', 'A2', 'A3'))
+        const from = await scope.subscribe(scope.far, name)
+        const head = await scope.one(from)
+        assertAllOk(await scope.settle(from, died(head)))
+        const note = { actor: 'ops', reason: 'a test' }
+        const ids = [head.envelope.id]
+        assert.deepEqual(await present(scope.far.shelf).redrive(name, ids, note), ids)
+        assert.deepEqual(await drain(scope, from, 3), ['A2', 'A3', 'A1'])
       },
     },
     {

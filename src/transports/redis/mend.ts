@@ -19,6 +19,8 @@ export interface Mending {
    * @param behind how many wait behind others of their ordering keys
    */
   look(gone: number, behind: number): Promise<void>
+  /** The next look is due. */
+  hurry(): void
 }
 
 export function openMending(store: Store, name: string, queue: QueueKeys): Mending {
@@ -71,6 +73,9 @@ export function openMending(store: Store, name: string, queue: QueueKeys): Mendi
       if (gone > 0) await buryGone()
       // Also where nothing waits any more: what is sent later would, behind a head that is gone.
       await moveKeys()
+    },
+    hurry() {
+      nextAt = Number.NEGATIVE_INFINITY
     },
   }
 }

@@ -13,20 +13,23 @@ const SCAN_COUNT = '1000'
 /**
  * Takes back what vanished holders had: one counted attempt of class crashed, then alone. The new history is computed here,
  * where the rules for it are, and written in a second script: an entry id stands for one handing out, so nothing else can
- * have happened to the message in between but a settlement or a renewal, and both are seen.
+ * have happened to the message in between but a settlement or a renewal, and both are seen. Answers how many entries were gone.
  */
-export async function reclaim(store: Store, queue: QueueKeys): Promise<void> {
+export async function reclaim(store: Store, queue: QueueKeys): Promise<number> {
+  let gone = 0
   for (let step = 0; step < STEPS_MAX; step++) {
     const found = await run(store, scripts.EXPIRED, queue, [queue.group], { bytes: true })
-    if (!Array.isArray(found) || found.length <= 1) return
+    if (!Array.isArray(found) || found.length <= 1) break
     const args: string[] = [queue.group]
     const now = Number(String(found[0]))
     for (let at = 1; at < found.length; at += 3) {
       const [claim, entryId] = [String(found[at]), String(found[at + 1])]
+      if (!Array.isArray(found[at + 2])) gone += 1
       args.push(claim, entryId, ...(await quarantined(store, queue, entryId, found[at + 2], now)))
     }
     await run(store, scripts.RECLAIM, queue, args)
   }
+  return gone
 }
 
 async function quarantined(
@@ -36,7 +39,7 @@ async function quarantined(
   fields: Reply | undefined,
   now: number,
 ): Promise<readonly string[]> {
-  const gone = fields === undefined || !Array.isArray(fields)
+  const gone = !Array.isArray(fields)
   const entry = entryOf(entryId, gone ? [] : fields)
   const id = gone ? await idOfLost(store, queue, entryId) : entry.envelope.id
   const state = stateFields({

@@ -112,7 +112,8 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
     const reply = await asking(parts, claim, args)
     const [kind, second, gone, behind] = Array.isArray(reply) ? reply : [0]
     if (kind === 1) {
-      await reclaim(store, queue)
+      // Of which key they were is not known any more.
+      if ((await reclaim(store, queue)) > 0) mending.hurry()
       continue
     }
     if (kind === -1) {
