@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { seededRandom } from '../../src/testing/seeded-random.ts'
+import { backendUrl } from '../backends.ts'
+import { byDepth } from '../depth.ts'
+import { until } from '../transports/until.ts'
+import { recorded } from './crash/recorder.ts'
+import { type OpenedPlace, type OrderPlace, openPlace, steps } from './order-place.ts'
+
+const WORKER = fileURLToPath(new URL('./order-worker.ts', import.meta.url))
+const WORKERS = 3
+const KEYS = 12
+const DEADLINE_MS = 120_000
+
+const redisUrl = backendUrl('redis 7')
+const postgresUrl = backendUrl('postgres')
+
+const places: Readonly<Record<string, ((file: string) => OrderPlace) | undefined>> = {
+  sqlite: (file) => ({ kind: 'sqlite', file }),
+  redis:
+    redisUrl === undefined
+      ? undefined
+      : (file) => ({ kind: 'redis', url: redisUrl, prefix: `order-${process.pid}`, file }),
+  postgres:
+    postgresUrl === undefined
+      ? undefined
+      : (file) => ({ kind: 'postgres', url: postgresUrl, schema: `order_${process.pid}`, file }),
+}
+
+for (const [name, placeOf] of Object.entries(places)) {
+  if (placeOf === undefined) continue
+  test(`${name}: workers are killed and stopped past their lease, and each key has all its effects, once and in order`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'))
+    t.after(() => rm(folder, { recursive: true, force: true }))
+    await campaign(t, placeOf(join(folder, 'effects.db')), join(folder, 'record.ndjson'))
+  })
+}
+
+async function campaign(t: TestContext, place: OrderPlace, recordFile: string): Promise<void> {
+  const seed = process.env.MILLRACE_SEED ?? String(Date.now())
+  t.diagnostic(`seed ${seed}`)
+  const random = seededRandom(seed)
+  const opened = await openPlace(place)
+  const workers = openWorkers(place, recordFile)
+  const perKey = byDepth({ quick: 60, full: 200, long: 1_000 })
+  const all = perKey * KEYS
+  try {
+    const producing = produce(opened, perKey, random)
+    const faults = byDepth({ quick: 6, full: 16, long: 80 })
+    for (let n = 1; n <= faults; n++) {
+      const share = Math.floor((all * n) / (faults + 2))
+      await until(
+        `${share} effects`,
+        () => resumed(opened, () => count(opened.db) >= share),
+        DEADLINE_MS,
+      )
+      const victim = workers.any(random)
+      if (n % 3 === 0) await stopPastLease(opened, victim, recordFile)
+      else victim.kill('SIGKILL')
+    }
+    await producing
+    await until('all effects', () => resumed(opened, () => count(opened.db) >= all), DEADLINE_MS)
+    const idle = async (): Promise<boolean> => {
+      const { depth = 0, inFlight = 0, scheduled = 0 } = await opened.app.admin.stats(steps)
+      return depth + inFlight + scheduled === 0
+    }
+    await until('the queue is empty', () => resumed(opened, idle), DEADLINE_MS)
+    assertInOrder(opened.db, perKey)
+  } finally {
+    workers.close()
+    await opened.app.close({ timeoutMs: 0 })
+    opened.db.close()
+  }
+}
+
+interface Workers {
+  any(random: () => number): ChildProcess
+  close(): void
+}
+
+/** One that dies is followed by another one at once. */
+function openWorkers(place: OrderPlace, recordFile: string): Workers {
+  const running: ChildProcess[] = []
+  let isClosed = false
+  const start = (): void => {
+    const flags = ['--conditions=millrace-source', '--disable-warning=ExperimentalWarning']
+    const child = spawn(process.execPath, [...flags, WORKER, JSON.stringify(place), recordFile], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    running.push(child)
+    child.once('close', () => {
+      running.splice(running.indexOf(child), 1)
+      if (!isClosed) start()
+    })
+  }
+  for (let n = 0; n < WORKERS; n++) start()
+  return {
+    any: (random) => running[Math.floor(random() * running.length)] as ChildProcess,
+    close() {
+      isClosed = true
+      for (const child of running) child.kill('SIGKILL')
+    },
+  }
+}
+
+async function produce({ app }: OpenedPlace, perKey: number, random: () => number): Promise<void> {
+  const numbers = new Map<string, number>()
+  while (numbers.size < KEYS || [...numbers.values()].some((number) => number < perKey)) {
+    const batch: { key: string; number: number }[] = []
+    for (let n = 0; n < 1 + random() * 15; n++) {
+      const key = `key-${Math.floor(random() * KEYS)}`
+      const number = (numbers.get(key) ?? 0) + 1
+      if (number > perKey) continue
+      numbers.set(key, number)
+      batch.push({ key, number })
+    }
+    if (batch.length > 0) await app.sendBatch(steps, batch)
+    await wait(5)
+  }
+}
+
+/** A message that was in the hands of three workers that died is dead, which is right; a person lets its key go on. */
+async function resumed(
+  { app }: OpenedPlace,
+  isDone: () => boolean | Promise<boolean>,
+): Promise<boolean> {
+  const { items } = await app.admin.keys.list(steps)
+  const keys = items.map(({ key }) => key)
+  if (keys.length > 0) await app.admin.keys.resume(steps, { keys, reason: 'killed' })
+  return await isDone()
+}
+
+/** Stops in its handler, and wakes up when another worker has made the effect that it was about to make. */
+async function stopPastLease(
+  opened: OpenedPlace,
+  victim: ChildProcess,
+  recordFile: string,
+): Promise<void> {
+  const before = recorded(recordFile).length
+  victim.kill('SIGUSR2')
+  const news = () => recorded(recordFile).slice(before)
+  const isStopped = (): boolean => news().some(({ what }) => what === 'stopped')
+  const isGone = (): boolean => victim.exitCode !== null || victim.signalCode !== null
+  await until('it stops', () => isStopped() || isGone(), DEADLINE_MS)
+  if (!isStopped()) return
+  const started = news().find((event) => event.what === 'started')
+  const [key = '', number = ''] = started?.what === 'started' ? started.key.split(' ') : []
+  const isMade = (): boolean =>
+    opened.db
+      .prepare('SELECT 1 FROM step WHERE key = ? AND number = ?')
+      .get(key, Number(number)) !== undefined
+  await until('another one does it', () => resumed(opened, isMade), DEADLINE_MS)
+  victim.kill('SIGCONT')
+}
+
+function count(db: DatabaseSync): number {
+  return Number(db.prepare('SELECT count(*) AS n FROM step').get()?.['n'])
+}
+
+function assertInOrder(db: DatabaseSync, perKey: number): void {
+  const expected = Array.from({ length: perKey }, (_, at) => at + 1)
+  for (let n = 0; n < KEYS; n++) {
+    const rows = db.prepare('SELECT number FROM step WHERE key = ? ORDER BY at').all(`key-${n}`)
+    assert.deepEqual(
+      rows.map(({ number }) => Number(number)),
+      expected,
+      `key-${n}`,
+    )
+  }
+}
