@@ -10,7 +10,7 @@ import { findObstacle, isPlainJson } from './serializable.ts'
  * - a Date arrives as its ISO string, and any object with `toJSON` as what that returns (the schema sees this form)
  * - a property that is undefined is left out
  * - BigInt, NaN, Infinity, functions, symbols, undefined elsewhere, cycles, bytes, Map, Set, Error, invalid dates,
- *   instances without visible fields, and nesting beyond 1,000 levels are refused with the path of the value
+ *   instances without visible fields, named properties of arrays, and nesting beyond 1,000 levels are refused with the path of the value
  */
 export const jsonCodec: Codec = {
   contentType: 'application/json',

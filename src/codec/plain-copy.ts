@@ -1,4 +1,4 @@
-import { DEPTH_MAX } from './serializable.ts'
+import { DEPTH_MAX, hasMoreThanItems } from './serializable.ts'
 
 /** What `plainCopy` answers when there may be more to a value than plain JSON. */
 export const NOT_PLAIN: unique symbol = Symbol('not plain')
@@ -32,6 +32,7 @@ function copyOf(value: object, depth: number): unknown {
 }
 
 function copyOfItems(items: readonly unknown[], depth: number): unknown {
+  if (hasMoreThanItems(items)) return NOT_PLAIN
   const copies: unknown[] = []
   for (let i = 0; i < items.length; i++) {
     const item = items[i]
