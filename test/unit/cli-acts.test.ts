@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createMillrace, defineQueue, PermanentError, TransientError } from 'millrace'
 import { sqlite } from 'millrace/sqlite'
 import { z } from 'zod'
+import { actorOf } from '../../src/cli/actor.ts'
 import { ordersConfig, type Project, project } from './cli-project.ts'
 
 const orders = defineQueue({
@@ -320,4 +322,11 @@ test('dlq show: a body that is no text is there byte by byte, as base64 beside w
   assert.match((await run('dlq', 'show', 'orders')).stdout, /^base64 +e\/\/\+AA==$/m)
   await bury(made, ['p'])
   assert.doesNotMatch((await run('dlq', 'show', 'orders', '--json')).stdout, /bodyBase64/)
+})
+
+test('the audit names the user of the system where the environment names none', () => {
+  const { username } = userInfo()
+  assert.equal(actorOf({ env: { USER: 'ada', LOGNAME: 'bob' } }), 'cli:ada')
+  assert.equal(actorOf({ env: { USER: '', LOGNAME: 'bob' } }), 'cli:bob')
+  assert.equal(actorOf({ env: {} }), `cli:${username}`)
 })
