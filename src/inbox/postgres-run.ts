@@ -2,8 +2,8 @@ import { backendError } from '../model/backend-error.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import { newId } from '../model/ids.ts'
-import { readString } from '../model/probe.ts'
 import type { PgExecutor } from '../sql/executor.ts'
+import { isAborted } from '../sql/pg-aborted.ts'
 import { pgFault } from '../sql/pg-fault.ts'
 import type { PgPool } from '../sql/pg-pool.ts'
 import type { InboxKey, InboxOutcome, InboxWork } from './inbox.ts'
@@ -88,7 +88,7 @@ async function effectOf<T>(
 function commitError(error: unknown, key: InboxKey, progress: Progress<unknown>): unknown {
   if (progress.thrown?.error === error) return error
   const fault = pgFault(error)
-  if (readString(error, 'code') === ABORTED) return swallowed(key, error)
+  if (isAborted(error)) return swallowed(key, error)
   if (progress.outcome?.kind !== 'committed') {
     const fields = { queue: key.queue }
     return backendError(fault, { where: `queue "${key.queue}", ctx.tx`, reads: true, fields })
@@ -102,9 +102,6 @@ function commitError(error: unknown, key: InboxKey, progress: Progress<unknown>)
     { cause: error, retryable: true, fields: { queue: key.queue } },
   )
 }
-
-/** SQLSTATE in_failed_sql_transaction. */
-const ABORTED = '25P02'
 
 function swallowed(key: InboxKey, cause: unknown): MillraceError {
   return new MillraceError(

@@ -1,5 +1,6 @@
 import { read } from '../model/probe.ts'
 import type { PgExecutor, Row, TransactionAdapter } from './executor.ts'
+import { namingAborted } from './pg-aborted.ts'
 import { forgetSession, statementName } from './pg-prepared.ts'
 import { plainRows, plainTypes } from './pg-rows.ts'
 import {
@@ -14,6 +15,11 @@ import {
  * `sql` of a postgres.js transaction, or `{ execute(sql, params) }`. Undefined for everything else.
  */
 export function pgExecutor(tx: unknown): PgExecutor | undefined {
+  const executor = executorOf(tx)
+  return executor && namingAborted(executor)
+}
+
+function executorOf(tx: unknown): PgExecutor | undefined {
   if (isPgClient(tx)) return clientExecutor(tx)
   if (isPostgresJsTransaction(tx)) return postgresJsExecutor(tx)
   if (isAdapter(tx)) return adapterExecutor(tx)

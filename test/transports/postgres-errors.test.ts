@@ -3,6 +3,8 @@ import { type TestContext, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { type App, createMillrace, defineQueue, hasCode, MillraceError } from 'millrace'
 import { postgresInbox } from 'millrace/inbox'
+import { memory } from 'millrace/memory'
+import { postgresOutbox } from 'millrace/outbox'
 import { postgres } from 'millrace/postgres'
 import { z } from 'zod'
 import { systemClock } from '../../src/model/clock.ts'
@@ -192,5 +194,44 @@ if (server !== undefined) {
     await app.send(notes, 'a')
     const error = await thrown.promise
     assert.ok(hasCode(error, 'MILLRACE_LEASE_LOST'), String(error))
+  })
+  test('a send in a transaction that an earlier error has aborted says so, and what to do', async (t) => {
+    const pool = nodePool(url)
+    const schema = freshSchema()
+    const inside = await open(url, schema)
+    const beside = await createMillrace({
+      transport: memory(),
+      outbox: postgresOutbox({ pool, schema }),
+      queues: [notes],
+      logger: silentLogger,
+    })
+    const tx = await pool.connect()
+    t.after(async () => {
+      tx.release(true)
+      await Promise.all([inside.close(), beside.close()])
+      await pool.end()
+      await dropSchema(url, schema)
+    })
+    for (const app of [inside, beside]) {
+      // Before it is known whose transaction it is, and after.
+      for (const known of [false, true]) {
+        await tx.query('BEGIN')
+        if (known) await app.send(notes, 'a', { tx })
+        await assert.rejects(tx.query('SELECT 1 / 0'))
+        const sends = [
+          () => app.send(notes, 'b', { tx }),
+          () => app.sendBatch(notes, ['c'], { tx }),
+        ]
+        for (const send of sends) {
+          await assert.rejects(send, (error: unknown) => {
+            assert.ok(hasCode(error, 'MILLRACE_BACKEND_FAULT'), String(error))
+            assert.match(String(error), /aborted by the error of an earlier .*25P02.* roll it back/)
+            return true
+          })
+        }
+        await tx.query('ROLLBACK')
+      }
+    }
+    assert.equal((await inside.admin.stats(notes)).depth, 0)
   })
 }
