@@ -9,6 +9,7 @@ import type { Gatherer } from './gatherer.ts'
 import type { RunEnd } from './run.ts'
 import { type DeadReason, settlements } from './settlements.ts'
 import type { Settler } from './settler.ts'
+import { tally } from './tally.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** Turns the end of a run into a settlement, and the settlement into counters, logs and the dead-letter hook. */
@@ -45,6 +46,7 @@ export function conclude<Tx>(
   const { acked, ack, ackThen, release, giveBack, dead } = settlements(deps, settler)
 
   const onBroken = warnOfClassify(deps)
+  const warnIfFailed = warnOfFailed(deps)
   const failure: Conclude['failure'] = (delivery, error, ticket) => {
     const now = clock.now()
     const classification = classifyError(error, queue.classify, now, onBroken)
@@ -83,11 +85,11 @@ export function conclude<Tx>(
     const { delivery, end, effect, ticket } = ended
     if (effect === 'acked') {
       acked()
-      warnIfFailed(deps, delivery, end)
+      warnIfFailed(delivery, end)
       return
     }
     if (effect === 'committed') {
-      warnIfFailed(deps, delivery, end)
+      warnIfFailed(delivery, end)
       return ack(delivery)
     }
     if (effect === 'duplicate') return duplicate(delivery)
@@ -185,16 +187,30 @@ function warnOfClassify<Tx>({ queue, logger }: WorkerDeps<Tx>): (broken: BrokenC
   }
 }
 
-function warnIfFailed<Tx>(deps: WorkerDeps<Tx>, delivery: Delivery, end: RunEnd): void {
-  if (end.kind !== 'failed') return
-  const attempt = describeError(end.error, {
-    at: deps.clock.now(),
-    classification: classifyError(end.error, deps.queue.classify, deps.clock.now()),
-  })
-  deps.logger.warn(
-    `queue "${deps.queue.name}": the handler of message ${delivery.envelope.id} failed after its effect was committed; the message is acked (${attempt.message})`,
-    { queue: deps.queue.name, messageId: delivery.envelope.id, code: attempt.code },
+/** Of a handler that fails after `ctx.tx`, which may be each time. */
+function warnOfFailed<Tx>(deps: WorkerDeps<Tx>): (delivery: Delivery, end: RunEnd) => void {
+  const { queue, clock, logger } = deps
+  let last: { readonly messageId: string; readonly error: unknown } | undefined
+  const told = tally(
+    () => clock.now(),
+    (count) => {
+      if (last === undefined) return
+      const { messageId, error } = last
+      const classification = classifyError(error, queue.classify, clock.now())
+      const { code, message } = describeError(error, { at: clock.now(), classification })
+      const what =
+        count === 1
+          ? `the handler of message ${messageId} failed after its effect was committed; the message is acked`
+          : `${count} handlers failed after their effects were committed, the last one that of message ${messageId}; the messages are acked`
+      const fields = { queue: queue.name, messageId, code, count }
+      logger.warn(`queue "${queue.name}": ${what} (${message})`, fields)
+    },
   )
+  return ({ envelope }, end) => {
+    if (end.kind !== 'failed') return
+    last = { messageId: envelope.id, error: end.error }
+    told(1)
+  }
 }
 
 function firstLine(text: string): string {

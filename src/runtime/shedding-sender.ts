@@ -5,6 +5,7 @@ import type { Transport } from '../transport/transport.ts'
 import type { Admission } from './admission.ts'
 import type { AnyQueue } from './queue.ts'
 import type { Sender } from './sender.ts'
+import { type Tally, tally } from './tally.ts'
 
 export interface SheddingSenderOptions {
   readonly queue: AnyQueue
@@ -20,7 +21,6 @@ export interface SheddingSenderOptions {
 const ROUNDS = 8
 /** Sends of one process that wait for their turn; each holds its payload in memory. */
 const LINE_MAX = 10_000
-const REPORT_MS = 60_000
 
 /**
  * `whenFull: 'shed'`: a send that finds the queue full makes room first, at the cost of what waits. One in a transaction of the user's
@@ -94,18 +94,11 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
   }
 }
 
-/** Says at once that it sheds, and then each minute how much. */
-function reporting({ queue, now, logger }: SheddingSenderOptions): (messages: number) => void {
-  let since = 0
-  let saidAt = Number.NEGATIVE_INFINITY
-  return (messages) => {
-    since += messages
-    if (now() - saidAt < REPORT_MS) return
-    logger.warn(`queue "${queue.name}" is full: ${since} messages of it were shed for newer ones`, {
-      queue: queue.name,
-      shed: since,
-    })
-    since = 0
-    saidAt = now()
-  }
+function reporting({ queue, now, logger }: SheddingSenderOptions): Tally {
+  return tally(now, (shed) =>
+    logger.warn(
+      `queue "${queue.name}" is full: ${shed} ${shed === 1 ? 'message of it was' : 'messages of it were'} shed for newer ones`,
+      { queue: queue.name, shed },
+    ),
+  )
 }

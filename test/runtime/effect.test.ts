@@ -88,7 +88,7 @@ test('an effect that fails leaves nothing: the message is tried again and its ke
   await closeNow(app, clock)
 })
 
-test('a failure after the commit is told, and the message stays acked', async () => {
+test('a failure after the commit is told, then once a minute how many, and the messages stay acked', async () => {
   const { app, clock, queue, lines } = await shared()
   let runs = 0
   app.work(queue, async (_message, ctx) => {
@@ -96,14 +96,23 @@ test('a failure after the commit is told, and the message stays acked', async ()
     await ctx.tx(() => undefined)
     throw new Error('after the fact')
   })
-  await app.send(queue, { orderId: 'a' })
+  const told = (): readonly string[] =>
+    lines.flatMap(({ level, message }) =>
+      level === 'warn' && message.includes('were committed')
+        ? ['many']
+        : message.includes('after its effect')
+          ? ['one']
+          : [],
+    )
+  for (const orderId of ['a', 'b', 'c']) await app.send(queue, { orderId })
   await app.start()
-  await clock.advance(600_000)
-  assert.equal(runs, 1)
-  assert.equal(app.counters()['orders']?.acked, 1)
-  assert.ok(
-    lines.some((line) => line.level === 'warn' && line.message.includes('after its effect')),
-  )
+  await clock.advance(50_000)
+  assert.deepEqual([runs, app.counters()['orders']?.acked, told()], [3, 3, ['one']])
+  await clock.advance(550_000)
+  await app.send(queue, { orderId: 'd' })
+  await clock.advance(1_000)
+  assert.deepEqual([runs, app.counters()['orders']?.acked, told()], [4, 4, ['one', 'many']])
+  assert.ok(lines.some(({ message }) => message.includes('3 handlers failed')))
   await closeNow(app, clock)
 })
 
