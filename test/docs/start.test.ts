@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { readOptions } from '../../examples/webhook-delivery/options.ts'
 import { ROOT, read } from '../source-files.ts'
 import { fences } from './fences.ts'
 
@@ -32,6 +33,17 @@ test('README begins with the two commands, and every npm command in it exists.',
   assert.deepEqual(unknown, [])
 })
 
+test('README names the ports that the example takes by itself.', () => {
+  const options = readOptions([])
+  assert.ok(options !== 'help')
+  const readme = read('README.md')
+  const { port, receiverPort } = options
+  assert.deepEqual([port, receiverPort], [4000, 4001])
+  assert.ok(readme.includes(`http://127.0.0.1:${port}`), 'the intake')
+  assert.ok(readme.includes(`127.0.0.1:${receiverPort}`), 'the receiver')
+})
+
+/** On free ports: those of README may be taken on the machine of who runs this. */
 test('npm start: every printed line can be pasted, and does what it says.', async () => {
   const file = join(folder, 'webhooks.db')
   const args = ['start', '--', '--port', '0', '--receiver-port', '0', '--file', file]
