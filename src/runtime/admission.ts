@@ -1,15 +1,18 @@
-import { MillraceError, QueueFullError } from '../model/errors.ts'
+import { QueueFullError } from '../model/errors.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { CapacityChoice } from './capacity-choice.ts'
+import type { Departures } from './departures.ts'
 import type { DrainRate } from './drain-rate.ts'
 import type { AnyQueue } from './queue.ts'
+import type { QueueTotal } from './queue-total.ts'
 
 /**
  * Keeps a queue within its capacity where the backend does not count exactly (traits.capacity 'sampled'): the last
- * sampled total plus what this process sent since. Overshoot is bounded by what other processes send between two of
+ * sampled total plus what this process sent since, less what its workers ended. Overshoot is bounded by what other processes send between two of
  * our samples (1 s when more than half full, else 5 s), and by what waits in transactions that are open during one.
  */
-export interface Admission {
+export interface Admission extends Departures {
   /**
    * `onTheWay` are the messages that were admitted and are not answered yet.
    * @throws MILLRACE_QUEUE_FULL before anything is sent.
@@ -20,11 +23,17 @@ export interface Admission {
    * returns.
    */
   admitNow(messages: number, onTheWay: number): void
-  /** So many were removed from the queue for new ones: as many are admitted next, whatever the last sample says. */
-  freed(messages: number): void
+  /** Removes messages for new ones, and answers how many: as many are admitted next, whatever the last sample says. */
+  makeRoom(remove: () => Promise<number>): Promise<number>
 }
 
 const SAMPLE_FULL_MS = 200
+/**
+ * Where somebody waits for room, or others go for want of it: as soon as this, unless a sample takes long, so that it keeps the backend
+ * busy for a tenth of the time at most. What a queue holds that can be counted so fast, workers handle between two samples.
+ */
+const SAMPLE_SOON_MS = 10
+const REST_PER_SAMPLE = 9
 const SAMPLE_NEAR_MS = 1_000
 const SAMPLE_FAR_MS = 5_000
 /** Sample again when our own sends used this share of the room that was left. */
@@ -35,18 +44,27 @@ export interface AdmissionOptions {
   readonly transport: Transport
   readonly now: () => number
   readonly drain: DrainRate
+  readonly total: QueueTotal
 }
 
 export function admission(options: AdmissionOptions): Admission {
   const { queue, transport } = options
   if (transport.traits.capacity === 'exact' || queue.capacity === 'unbounded') {
-    return { admit: () => undefined, admitNow: () => undefined, freed: () => undefined }
+    return {
+      admit: () => undefined,
+      admitNow: () => undefined,
+      makeRoom: (remove) => remove(),
+      mark: () => 0,
+      left: () => undefined,
+    }
   }
-  return sampledAdmission(queue.capacity.maxDepth, options)
+  return sampledAdmission(queue.capacity, options)
 }
 
-function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admission {
-  const { queue, transport, now, drain } = options
+function sampledAdmission(
+  { maxDepth, whenFull }: Exclude<CapacityChoice, 'unbounded'>,
+  { queue, now, drain, total: backend }: AdmissionOptions,
+): Admission {
   let total = 0
   /** Admitted since the last sample began. */
   let ownSince = 0
@@ -54,37 +72,49 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
   let unseen = 0
   /** Removed for new ones that have not come yet. In exchange the queue does not grow, however wrong the count may be. */
   let exchanged = 0
+  /** Acked and dead in this process, by settlements that began after the last sample had ended, which cannot have seen it. */
+  let leftSince = 0
+  let begun = 0
+  let ended = 0
   let sampledAt = Number.NEGATIVE_INFINITY
+  let fullMs = SAMPLE_FULL_MS
   let sampling: Promise<void> | undefined
 
   const sample = (onTheWay: number): Promise<void> => {
-    const ownBefore = ownSince
-    sampling ??= totalOf(transport, queue.name)
-      .then((read) => {
-        total = read
-        unseen = onTheWay
-        ownSince -= ownBefore
-        sampledAt = now()
-      })
-      .finally(() => {
-        sampling = undefined
-      })
+    sampling ??= sampleNow(onTheWay).finally(() => {
+      sampling = undefined
+    })
     return sampling
   }
 
+  const sampleNow = async (onTheWay: number): Promise<void> => {
+    begun += 1
+    // One that somebody else asked for began before ours, and may not have seen what was sent since.
+    if (backend.isReading) await backend.read()
+    const ownBefore = ownSince
+    const read = await backend.read()
+    total = read.total
+    unseen = onTheWay
+    ownSince -= ownBefore
+    leftSince = 0
+    ended += 1
+    sampledAt = now()
+    const soonMs = Math.max(SAMPLE_SOON_MS, read.tookMs * REST_PER_SAMPLE)
+    fullMs = whenFull === 'reject' ? SAMPLE_FULL_MS : Math.min(SAMPLE_FULL_MS, soonMs)
+  }
+
+  const held = (): number => total + unseen + ownSince - leftSince
+
   const isStale = (): boolean => {
-    const held = total + unseen + ownSince
-    if (held >= maxDepth) return now() - sampledAt >= SAMPLE_FULL_MS
-    if (ownSince > (maxDepth - total) * ROOM_SHARE) return true
-    return now() - sampledAt >= (held > maxDepth / 2 ? SAMPLE_NEAR_MS : SAMPLE_FAR_MS)
+    const ageMs = now() - sampledAt
+    if (held() >= maxDepth) return ageMs >= fullMs
+    if (ownSince - leftSince > (maxDepth - total) * ROOM_SHARE) return ageMs >= SAMPLE_SOON_MS
+    return ageMs >= (held() > maxDepth / 2 ? SAMPLE_NEAR_MS : SAMPLE_FAR_MS)
   }
 
   const decide = (messages: number): void => {
-    if (exchanged >= messages) {
-      exchanged -= messages
-      return
-    }
-    if (total + unseen + ownSince + messages > maxDepth) {
+    if (exchanged >= messages) exchanged -= messages
+    else if (held() + messages > maxDepth) {
       throw new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
     }
     ownSince += messages
@@ -99,26 +129,17 @@ function sampledAdmission(maxDepth: number, options: AdmissionOptions): Admissio
       if (isStale()) sample(onTheWay).catch(() => undefined)
       decide(messages)
     },
-    freed: (messages) => {
-      exchanged += messages
+    makeRoom: async (remove) => {
+      const before = sampling === undefined ? begun : undefined
+      const removed = await remove()
+      exchanged += removed
+      // A sample that began meanwhile may have seen that they are gone.
+      if (before === begun) ownSince -= removed
+      return removed
     },
-  }
-}
-
-/**
- * Ready, scheduled and in flight.
- * @throws MILLRACE_UNAVAILABLE when the backend does not say
- */
-export async function totalOf(transport: Transport, queue: string): Promise<number> {
-  try {
-    const gauge = await transport.browse?.gauge(queue)
-    return (gauge?.depth ?? 0) + (gauge?.scheduled ?? 0) + (gauge?.inFlight ?? 0)
-  } catch (cause) {
-    if (cause instanceof MillraceError) throw cause
-    throw new MillraceError(
-      'MILLRACE_UNAVAILABLE',
-      `queue "${queue}": the backend did not say how full the queue is (${transport.diagnose(cause).code}); nothing was stored, try again`,
-      { cause, retryable: true, fields: { queue } },
-    )
+    mark: () => ended,
+    left: (messages, mark) => {
+      if (mark === ended) leftSince += messages
+    },
   }
 }

@@ -31,6 +31,8 @@ export interface Ended {
   readonly key: string
   readonly end: RunEnd
   readonly effect: EffectState
+  /** When the effect began; see `Departures`. */
+  readonly mark: number
   readonly ticket: Ticket
 }
 
@@ -84,7 +86,7 @@ export function conclude<Tx>(
   const unusual = (ended: Ended): Promise<void> | undefined => {
     const { delivery, end, effect, ticket } = ended
     if (effect === 'acked') {
-      acked()
+      acked(ended.mark)
       warnIfFailed(delivery, end)
       return
     }

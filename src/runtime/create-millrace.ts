@@ -14,7 +14,7 @@ import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
 import { type Counting, counting } from './counters.ts'
 import type { MillraceOptions } from './create.ts'
-import type { DrainRate } from './drain-rate.ts'
+import type { Departures } from './departures.ts'
 import {
   breakersOf,
   limiterOf,
@@ -40,7 +40,7 @@ interface Lane {
   readonly queue: AnyQueue
   readonly sender: Sender
   readonly counters: Counting
-  readonly drain: DrainRate
+  readonly departures: Departures
   readonly meter: Meter
   readonly breakers: Breakers | undefined
 }

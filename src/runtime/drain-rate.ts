@@ -1,11 +1,10 @@
+import type { QueueTotal } from './queue-total.ts'
 import { type SeenDrain, seenDrain } from './seen-drain.ts'
 
 /** Messages per second that left the queue lately, and from it when a full queue has room again. */
 export interface DrainRate {
   /** This process handled some. */
   note(messages: number): void
-  /** This process sent some. */
-  sent(messages: number): void
   /** When a sender that met a full queue should come back, in ms. */
   retryAfterMs(maxDepth: number): number
 }
@@ -14,8 +13,8 @@ export interface DrainRateOptions {
   readonly now: () => number
   /** The longest that a sender is sent away for, and as long as nothing is known to leave the queue. */
   readonly maxMs: number
-  /** Ready, scheduled and in flight; asked while the queue is full and this process handles nothing of it. */
-  readonly total: () => Promise<number>
+  /** Asked while the queue is full and this process handles nothing of it. */
+  readonly total: QueueTotal
 }
 
 const SLOTS = 10
@@ -37,7 +36,6 @@ export function drainRate({ now, maxMs, total }: DrainRateOptions): DrainRate {
       roll()
       counts[second % SLOTS] = (counts[second % SLOTS] ?? 0) + messages
     },
-    sent: others.sent,
     retryAfterMs: (maxDepth) => {
       roll()
       const own = counts.reduce((sum, n) => sum + n, 0) / SLOTS

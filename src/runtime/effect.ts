@@ -25,6 +25,8 @@ export type EffectState =
 /** The one transaction of a run. */
 export interface Effect<Tx> {
   readonly state: EffectState
+  /** Taken before it began. */
+  readonly mark: number
   run<T>(effect: (tx: Tx) => MaybePromise<T>): Promise<T>
   /** True in code that the transaction of this run left behind: what it sends could not commit with it any more. */
   isOver(): boolean
@@ -45,6 +47,8 @@ export interface EffectOptions<Tx> {
   readonly leaseOver: () => boolean
   /** Why this run may not commit any more; undefined while it may. */
   readonly forbidden: () => MillraceError | undefined
+  /** See `Departures`. */
+  readonly mark: number
 }
 
 /** Which run's transaction the code that runs now is inside of. */
@@ -90,6 +94,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
     get state() {
       return state
     },
+    mark: options.mark,
     run,
     isOver: () => {
       const open = inside.getStore()

@@ -72,7 +72,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     if (delivery.alone) alone = false
     settling++
     const key = message.idempotencyKey
-    const ended = { delivery, key, end, effect: run.effectState, ticket }
+    const ended = { delivery, key, end, effect: run.effectState, mark: run.effectMark, ticket }
     concluding?.run(ended, () => isDone(delivery))
     change.notify()
   }

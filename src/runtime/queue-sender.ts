@@ -1,11 +1,13 @@
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Transport } from '../transport/transport.ts'
-import { admission, totalOf } from './admission.ts'
+import { admission } from './admission.ts'
 import { retryAfterMaxMs } from './capacity-choice.ts'
 import type { Counting } from './counters.ts'
-import { type DrainRate, drainRate } from './drain-rate.ts'
+import type { Departures } from './departures.ts'
+import { drainRate } from './drain-rate.ts'
 import type { AnyQueue } from './queue.ts'
+import { queueTotal } from './queue-total.ts'
 import { type Sender, sender } from './sender.ts'
 import { sheddingSender } from './shedding-sender.ts'
 import type { TransactionSends } from './transaction-sends.ts'
@@ -26,16 +28,13 @@ export interface QueueSenderOptions {
 /** Sends to one queue, and what becomes of them when it is full. */
 export function queueSender(options: QueueSenderOptions): {
   readonly sender: Sender
-  readonly drain: DrainRate
+  readonly departures: Departures
 } {
   const { queue, transport, transactions, counters, clock, logger, newId, closed } = options
   const now = (): number => clock.now()
-  const drain = drainRate({
-    now,
-    maxMs: retryAfterMaxMs(queue),
-    total: () => totalOf(transport, queue.name),
-  })
-  const admitted = admission({ queue, transport, now, drain })
+  const total = queueTotal({ queue: queue.name, transport, now })
+  const drain = drainRate({ now, maxMs: retryAfterMaxMs(queue), total })
+  const admitted = admission({ queue, transport, now, drain, total })
   const plain = sender({
     queue,
     clock,
@@ -46,7 +45,7 @@ export function queueSender(options: QueueSenderOptions): {
     drain,
     onSent: (messages) => {
       counters.sent += messages
-      drain.sent(messages)
+      total.sent(messages)
     },
     closed,
   })
@@ -56,5 +55,14 @@ export function queueSender(options: QueueSenderOptions): {
       counters.shed += messages
     },
   })
-  return { sender: waitingSender(shedding, { queue, clock, drain, closed }), drain }
+  const { sender: waiting, look } = waitingSender(shedding, { queue, clock, drain, closed })
+  const departures: Departures = {
+    mark: admitted.mark,
+    left: (messages, mark) => {
+      drain.note(messages)
+      admitted.left(messages, mark)
+      look()
+    },
+  }
+  return { sender: waiting, departures }
 }

@@ -11,6 +11,8 @@ export interface RoomLine {
    * result. Gives up with QueueFullError after `waitMs`.
    */
   enter<T>(attempt: () => MaybePromise<T>, signal?: AbortSignal): Promise<T>
+  /** There may be room: the first tries now, not at the end of its pause. */
+  look(): void
 }
 
 export interface RoomLineOptions {
@@ -40,6 +42,14 @@ export function roomLine(options: RoomLineOptions): RoomLine {
   const { clock, lengthMax, full, closed } = options
   const line = new Set<Waiter>()
   let running = false
+  let wake: (() => void) | undefined
+
+  const rest = async (ms: number): Promise<void> => {
+    const early = new AbortController()
+    wake = () => early.abort()
+    await pause(clock, ms, AbortSignal.any([closed, early.signal]))
+    wake = undefined
+  }
 
   const serve = async (): Promise<void> => {
     let together = 1
@@ -52,7 +62,7 @@ export function roomLine(options: RoomLineOptions): RoomLine {
         continue
       }
       together = 1
-      await pause(clock, pauseMs, closed)
+      await rest(pauseMs)
       pauseMs = Math.min(PAUSE_MAX_MS, pauseMs * 2)
     }
     // In the turn that saw the line empty: who comes next finds nobody serving.
@@ -73,6 +83,7 @@ export function roomLine(options: RoomLineOptions): RoomLine {
       }
       return ended
     },
+    look: () => wake?.(),
   }
 }
 

@@ -87,12 +87,17 @@ export class Run<Tx = unknown> {
       leaseMs: leaseMsOf(deps.queue),
       leaseOver: () => deps.leaseOver(delivery),
       forbidden: () => this.#forbidden(),
+      mark: deps.departures.mark(),
     })
     return this.#effect
   }
 
   get effectState(): EffectState {
     return this.#effect?.state ?? 'unused'
+  }
+
+  get effectMark(): number {
+    return this.#effect?.mark ?? 0
   }
 
   get looseEnds(): LooseEnds {

@@ -1,9 +1,10 @@
+import type { QueueTotal, TotalReading } from './queue-total.ts'
+
 /**
  * What leaves a queue that others work: from two totals of the backend and what was sent in between. What other processes sent meanwhile
  * is not known here and makes it look slower, so a sender comes back rather too late than too early.
  */
 export interface SeenDrain {
-  sent(messages: number): void
   /** The last known, 0 when there is none; looks again in the background when that is old. */
   perSecond(): number
 }
@@ -12,40 +13,30 @@ export interface SeenDrain {
 const LOOK_MS = 1_000
 const FORGET_MS = 60_000
 
-export function seenDrain(now: () => number, total: () => Promise<number>): SeenDrain {
-  let sentSince = 0
-  let last: { readonly at: number; readonly total: number } | undefined
+export function seenDrain(now: () => number, total: QueueTotal): SeenDrain {
+  let from: TotalReading | undefined
   let perSecond = 0
-  let looking = false
 
-  const look = async (): Promise<void> => {
-    const sent = sentSince
-    const at = now()
-    const read = await total()
-    const known = last !== undefined && at - last.at <= FORGET_MS ? last : undefined
-    if (known !== undefined && at > known.at) {
-      perSecond = Math.max(0, ((known.total + sent - read) * 1_000) / (at - known.at))
-    } else perSecond = 0
-    sentSince -= sent
-    last = { at, total: read }
+  /** Whoever asked for it. */
+  const take = (to: TotalReading | undefined): void => {
+    if (to === undefined || (from !== undefined && to.at - from.at < LOOK_MS)) return
+    const isKnown = from !== undefined && to.at - from.at <= FORGET_MS
+    perSecond = isKnown && from !== undefined ? rate(from, to) : 0
+    from = to
   }
 
   return {
-    sent: (messages) => {
-      sentSince += messages
-    },
     perSecond: () => {
-      const age = last === undefined ? Number.POSITIVE_INFINITY : now() - last.at
-      if (age >= LOOK_MS && !looking) {
-        looking = true
-        // A backend that cannot be asked tells its senders itself.
-        look()
-          .catch(() => undefined)
-          .finally(() => {
-            looking = false
-          })
-      }
+      take(total.last)
+      const age = from === undefined ? Number.POSITIVE_INFINITY : now() - from.at
+      // A backend that cannot be asked tells its senders itself.
+      if (age >= LOOK_MS) total.read().catch(() => undefined)
       return age > FORGET_MS ? 0 : perSecond
     },
   }
+}
+
+function rate(from: TotalReading, to: TotalReading): number {
+  const left = from.total + (to.sentBefore - from.sentBefore) - to.total
+  return Math.max(0, (left * 1_000) / (to.at - from.at))
 }

@@ -7,8 +7,8 @@ import type { WorkerDeps } from './worker-deps.ts'
 
 /** Settles, and counts and tells what came of it. */
 export interface Settlements {
-  /** Counts an ack that happened elsewhere: in the effect's transaction. */
-  acked(): void
+  /** Counts an ack that happened elsewhere: in the effect's transaction, which began at `mark`. */
+  acked(mark: number): void
   ack(delivery: Delivery): Promise<void>
   /** The same without a promise: most messages end so. `done` is called once, never before this returns. */
   ackThen(delivery: Delivery, done: () => void): void
@@ -25,7 +25,7 @@ export interface DeadReason {
 }
 
 export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlements {
-  const { counters } = deps
+  const { counters, departures } = deps
 
   const settle = async (settlement: Settlement, onSettled: () => void): Promise<void> => {
     const outcome = await settler.settle(settlement)
@@ -39,16 +39,20 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
     const isBack = isStuck && (await settler.settle(untouched(delivery))).kind === 'settled'
     reportUnsettled(deps, settlement, outcome, isBack)
   }
-  const acked = (): void => {
+  const acked = (mark: number): void => {
     counters.acked++
-    deps.drain.note(1)
+    departures.left(1, mark)
   }
-  const ack: Settlements['ack'] = (delivery) => settle({ as: 'acked', delivery }, acked)
+  const ack: Settlements['ack'] = (delivery) => {
+    const mark = departures.mark()
+    return settle({ as: 'acked', delivery }, () => acked(mark))
+  }
   const ackThen: Settlements['ackThen'] = (delivery, done) => {
     const settlement: Settlement = { as: 'acked', delivery }
+    const mark = departures.mark()
     settler.tell(settlement, (outcome) => {
       if (outcome.kind === 'settled') {
-        acked()
+        acked(mark)
         done()
       } else void unsettled(settlement, outcome).then(done)
     })
@@ -58,13 +62,14 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
 
   const dead: Settlements['dead'] = async (delivery, why) => {
     const settlement: Settlement = { as: 'dead', delivery, ...why }
+    const mark = departures.mark()
     const outcome = await settler.settle(settlement)
     const unclear = outcome.kind === 'lost' && outcome.unclear
     if (outcome.kind !== 'settled' && !(unclear && (await isOnShelf(deps, delivery, why)))) {
       return unsettled(settlement, outcome)
     }
     counters.dead++
-    deps.drain.note(1)
+    departures.left(1, mark)
     announceDead(deps, delivery, why, delivery.fetchBody && (await delivery.fetchBody()))
   }
 

@@ -38,9 +38,10 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
   const report = reporting(options)
 
   const makeRoom = async (max: number, upTo: number): Promise<boolean> => {
-    const removed = await shed(queue.name, { max, upTo, signal: closed, ...reason })
+    const removed = await admission.makeRoom(() =>
+      shed(queue.name, { max, upTo, signal: closed, ...reason }),
+    )
     if (removed === 0) return false
-    admission.freed(removed)
     options.onShed(removed)
     report(removed)
     return true

@@ -16,14 +16,22 @@ export interface WaitingSenderOptions {
   readonly closed: AbortSignal
 }
 
+export interface WaitingSender {
+  readonly sender: Sender
+  /** There may be room. */
+  look(): void
+}
+
 /**
  * `whenFull: 'wait'`: a send that finds the queue full waits for room instead. One in a transaction of the user's does not: that
  * would stay open meanwhile.
  */
-export function waitingSender(sender: Sender, options: WaitingSenderOptions): Sender {
+export function waitingSender(sender: Sender, options: WaitingSenderOptions): WaitingSender {
   const { queue, clock, drain, closed } = options
   const { capacity } = queue
-  if (capacity === 'unbounded' || capacity.whenFull !== 'wait') return sender
+  if (capacity === 'unbounded' || capacity.whenFull !== 'wait') {
+    return { sender, look: () => undefined }
+  }
   const { maxDepth, waitMs } = capacity
   const full = (): QueueFullError =>
     new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
@@ -41,8 +49,9 @@ export function waitingSender(sender: Sender, options: WaitingSenderOptions): Se
     })
   }
 
-  return {
+  const inTurn: Sender = {
     sendNow: (payload, send) => inLine(() => sender.sendNow(payload, send), send),
     sendBatch: (payloads, send) => inLine(() => sender.sendBatch(payloads, send), send),
   }
+  return { sender: inTurn, look: line.look }
 }

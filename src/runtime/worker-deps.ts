@@ -5,7 +5,7 @@ import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Counting } from './counters.ts'
-import type { DrainRate } from './drain-rate.ts'
+import type { Departures } from './departures.ts'
 import type { Handler } from './message.ts'
 import type { AnyQueue } from './queue.ts'
 import type { Sender } from './sender.ts'
@@ -21,7 +21,7 @@ export interface WorkerDeps<Tx> {
   readonly random: () => number
   readonly logger: Logger
   readonly counters: Counting
-  readonly drain: DrainRate
+  readonly departures: Departures
   readonly senderOf: (queue: AnyQueue) => Sender
   readonly onDead: (deadLetter: DeadLetterView) => void
 }

@@ -2,13 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasCode, QueueFullError } from 'millrace'
 import { memory } from 'millrace/memory'
+import { memoryInbox } from 'millrace/testing'
+import { pause } from '../../src/model/clock.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { closeNow, type StageOptions, stage } from './stage.ts'
+
+const waiting = { capacity: { maxDepth: 10, whenFull: 'wait', waitMs: 60_000 } } as const
 
 const full = (error: unknown): boolean => hasCode(error, 'MILLRACE_QUEUE_FULL')
 
 /** A backend that does not count exactly, as Postgres: the runtime samples, and nothing below it answers `full`. */
-async function sampled(maxDepth: number, more: Partial<StageOptions> = {}) {
+async function sampled(maxDepth: number, more: Partial<StageOptions> = {}, withInbox = false) {
   const store = memory()
   const asked = { gauges: 0, sends: 0 }
   /** What others have stored; the process does not see it before its next sample. */
@@ -20,7 +24,9 @@ async function sampled(maxDepth: number, more: Partial<StageOptions> = {}) {
       return { ...inner, ...counting(inner, asked, others) }
     },
   }
-  const scene = await stage({ ...more, transport, queue: { capacity: { maxDepth } } })
+  const app = withInbox ? { inbox: memoryInbox({ transport: store }) } : {}
+  const capacity = { capacity: { maxDepth }, ...more.queue }
+  const scene = await stage({ app, ...more, transport, queue: capacity })
   return { ...scene, asked, others }
 }
 
@@ -103,5 +109,60 @@ test('sampled capacity: what others send is seen within a second when more than 
   others.depth = 0
   await clock.advance(200)
   await app.send(queue, { orderId: 'c' })
+  await closeNow(app, clock)
+})
+
+for (const acks of ['by themselves', 'with an effect']) {
+  test(`sampled capacity: senders that wait keep the workers of their own process busy, which ack ${acks}, on a bounded number of counts`, async () => {
+    await keepBusy(acks === 'with an effect')
+  })
+}
+
+async function keepBusy(inEffect: boolean): Promise<void> {
+  const { app, clock, queue, asked } = await sampled(10, { queue: waiting }, inEffect)
+  let running = 0
+  const idle: number[] = []
+  app.work(
+    queue,
+    async (_, ctx) => {
+      running++
+      await pause(clock, 50, ctx.signal)
+      if (inEffect) await ctx.tx(() => undefined)
+      running--
+    },
+    { concurrency: 10 },
+  )
+  await app.start()
+  const sent = Promise.all(
+    Array.from({ length: 400 }, (_, i) => app.send(queue, { orderId: `${i}` })),
+  )
+  const startedAt = clock.now()
+  while (clock.now() < startedAt + 1_500) {
+    await clock.advance(5)
+    idle.push(10 - running)
+  }
+  // Ten at a time, 50 ms each: 2,000 ms for all. The samples at the very moment when ten end see none.
+  const lost = idle.slice(4).reduce((sum, n) => sum + n, 0) / idle.length / 10
+  assert.ok(lost < 0.25, `${Math.round(lost * 100)} % of the workers' time was lost`)
+  await clock.advance(2_000)
+  await sent
+  assert.equal(app.counters()['orders']?.acked, 400)
+  // One in 10 ms at most, and only while somebody waits.
+  assert.ok(asked.gauges < 200, `${asked.gauges} counts`)
+  await closeNow(app, clock)
+}
+
+test('sampled capacity: senders that wait hear of what others handled as soon as a count may be asked for', async () => {
+  const { app, clock, queue, open } = await sampled(10, { queue: waiting })
+  const elsewhere = await open()
+  elsewhere.work(queue, () => undefined)
+  const sent = Promise.all(
+    Array.from({ length: 200 }, (_, i) => app.send(queue, { orderId: `${i}` })),
+  )
+  await clock.advance(1_000)
+  await elsewhere.start()
+  await clock.advance(1_500)
+  await sent
+  await closeNow(elsewhere, clock)
   await closeNow(app, clock)
 })

@@ -248,7 +248,13 @@ test('capacity: wrong options are named at once', () => {
 
 test('when to come back follows from what this process handles; with nothing leaving it is the configured maximum', () => {
   let now = 0
-  const drain = drainRate({ now: () => now, maxMs: 120_000, total: async () => 5 })
+  const steady = {
+    last: undefined,
+    isReading: false,
+    sent: () => {},
+    read: async () => ({ at: now, tookMs: 0, total: 5, sentBefore: 0 }),
+  }
+  const drain = drainRate({ now: () => now, maxMs: 120_000, total: steady })
   assert.equal(drain.retryAfterMs(100_000), 120_000)
   for (; now < 10_000; now += 100) drain.note(10)
   now = 9_999

@@ -32,7 +32,7 @@ const places: readonly Place[] = [
 ]
 
 for (const { name, open } of places) {
-  test(`${name}: a queue that sheds keeps the newest, on counts that are exact and on counts that are sampled`, async () => {
+  test(`${name}: a queue that sheds keeps the newest, on counts that are exact and on counts that are sampled`, async (t) => {
     const { transport, dispose } = await open()
     const queue = defineQueue({
       name: 'readings',
@@ -42,6 +42,7 @@ for (const { name, open } of places) {
     })
     const app = await createMillrace({ transport, queues: [queue], logger: silentLogger })
     const look = await createMillrace({ transport, queues: [queue], logger: silentLogger })
+    t.after(() => Promise.all([app.close(), look.close()]).then(dispose))
     const ids: string[] = []
     for (let n = 0; n < 60; n++) ids.push((await app.send(queue, { n })).id)
     assert.equal((await look.admin.stats(queue)).depth, 20)
@@ -51,11 +52,9 @@ for (const { name, open } of places) {
       kept.map((found) => found !== null),
       ids.map((_, n) => n >= 40),
     )
-    await Promise.all([app.close(), look.close()])
-    await dispose()
   })
 
-  test(`${name}: sends at the same moment shed as if they came one after another, and never more than they store`, async () => {
+  test(`${name}: sends at the same moment shed as if they came one after another, and never more than they store`, async (t) => {
     const { transport, dispose } = await open()
     const queue = defineQueue({
       name: 'readings',
@@ -64,6 +63,7 @@ for (const { name, open } of places) {
       capacity: { maxDepth: 5, whenFull: 'shed' },
     })
     const app = await createMillrace({ transport, queues: [queue], logger: silentLogger })
+    t.after(() => app.close().then(dispose))
     const outcomes = await Promise.allSettled(
       Array.from({ length: 60 }, (_, n) => app.send(queue, { n }, { priority: n % 3 })),
     )
@@ -81,7 +81,5 @@ for (const { name, open } of places) {
       kept.flatMap((found, n) => (found === null ? [] : [n % 3])),
       [2, 2, 2, 2, 2],
     )
-    await app.close()
-    await dispose()
   })
 }

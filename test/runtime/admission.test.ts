@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defineQueue, hasCode } from 'millrace'
+import { memory } from 'millrace/memory'
+import { virtualClock } from 'millrace/testing'
+import { z } from 'zod'
+import { silentLogger } from '../../src/model/logger.ts'
+import { admission } from '../../src/runtime/admission.ts'
+import type { CapacityOptions } from '../../src/runtime/capacity-choice.ts'
+import { drainRate } from '../../src/runtime/drain-rate.ts'
+import { queueTotal } from '../../src/runtime/queue-total.ts'
+import type { Transport } from '../../src/transport/transport.ts'
+
+/** An admission over a backend of which it is decided here what it counts, and when it answers. */
+async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>) {
+  const clock = virtualClock()
+  const now = (): number => clock.now()
+  const queue = defineQueue({ name: 'orders', owner: 'team', payload: z.number(), capacity })
+  const backend = { holds: 0, asked: 0, answer: Promise.resolve() }
+  const context = { clock, random: () => 0.5, logger: silentLogger, migrate: 'auto' } as const
+  const inner = await memory().connect({ ...context, signal: new AbortController().signal })
+  const nothing = { scheduled: 0, inFlight: 0, dead: 0, ageMs: 0, paused: false }
+  const transport: Transport = {
+    ...inner,
+    traits: { ...inner.traits, capacity: 'sampled' },
+    browse: {
+      gauge: async () => {
+        backend.asked++
+        const depth = backend.holds
+        await backend.answer
+        return { ...nothing, depth }
+      },
+    },
+  }
+  const total = queueTotal({ queue: queue.name, transport, now })
+  const drain = drainRate({ now, maxMs: 60_000, total })
+  const admitted = admission({ queue, transport, now, drain, total })
+  /** As a sender does; true when it was let in. */
+  const send = async (messages = 1): Promise<boolean> => {
+    try {
+      await admitted.admit(messages, 0)
+    } catch (error) {
+      if (!hasCode(error, 'MILLRACE_QUEUE_FULL')) throw error
+      return false
+    }
+    backend.holds += messages
+    return true
+  }
+  const fill = async (): Promise<void> => {
+    while (await send()) await clock.advance(10)
+    assert.equal(backend.holds, capacity.maxDepth)
+  }
+  return { clock, backend, admitted, send, fill }
+}
+
+const waits = { maxDepth: 5, whenFull: 'wait', waitMs: 1_000 } as const
+
+test('what the workers of this process end makes room at once, without another count', async () => {
+  const { backend, admitted, send, fill } = await sampled(waits)
+  await fill()
+  const { asked } = backend
+  const mark = admitted.mark()
+  backend.holds -= 2
+  admitted.left(2, mark)
+  assert.deepEqual([await send(), await send(), await send()], [true, true, false])
+  assert.deepEqual([backend.holds, backend.asked], [5, asked])
+})
+
+test('what a count may have seen leave does not make room a second time', async () => {
+  const { clock, backend, admitted, send, fill } = await sampled(waits)
+  await fill()
+  const mark = admitted.mark()
+  backend.holds -= 1
+  await clock.advance(1_000)
+  // Counted before the worker hears that it is settled.
+  assert.equal(await send(), true)
+  admitted.left(1, mark)
+  assert.equal(await send(), false)
+  assert.equal(backend.holds, 5)
+})
+
+test('what was removed for a new one is admitted in exchange once, also when a count comes between the two', async () => {
+  for (const early of [false, true]) {
+    const { clock, backend, admitted, send, fill } = await sampled({
+      maxDepth: 5,
+      whenFull: 'shed',
+    })
+    await fill()
+    await admitted.makeRoom(async () => {
+      backend.holds -= 1
+      // Counted before it is known how many were removed.
+      if (early) await clock.advance(1_000)
+      if (early) assert.equal(await send(5), false)
+      return 1
+    })
+    if (!early) await clock.advance(1_000)
+    assert.deepEqual([await send(), await send()], [true, false])
+    assert.equal(backend.holds, 5)
+  }
+})
+
+test('a full queue is counted five times a second at most, and as much again for nobody else', async () => {
+  const { clock, backend, send, fill } = await sampled({ maxDepth: 5 })
+  await fill()
+  const { asked } = backend
+  for (let ms = 0; ms < 10_000; ms += 10) {
+    await clock.advance(10)
+    assert.equal(await send(), false)
+  }
+  assert.ok(backend.asked - asked <= 50, `${backend.asked - asked} counts`)
+})
+
+test('where somebody waits it is counted sooner, and a count that takes long is followed by nine times its rest', async () => {
+  const { clock, backend, send, fill } = await sampled(waits)
+  await fill()
+  backend.holds = 4
+  await clock.advance(10)
+  assert.equal(await send(), true)
+  const slow = Promise.withResolvers<void>()
+  backend.answer = slow.promise
+  await clock.advance(1_000)
+  const sent = send()
+  await clock.advance(15)
+  slow.resolve()
+  assert.equal(await sent, false)
+  const { asked } = backend
+  backend.holds = 4
+  await clock.advance(134)
+  assert.deepEqual([await send(), backend.asked], [false, asked])
+  await clock.advance(1)
+  assert.deepEqual([await send(), backend.asked], [true, asked + 1])
+})
