@@ -37,6 +37,8 @@ export interface FreshQueueOptions {
   readonly owner?: string
   /** Asked for only where the transport has `haltedKeys`. Default `continue`. */
   readonly onDead?: 'continue' | 'halt-key'
+  /** Asked for only where there are priorities. Default: the transport's. */
+  readonly ageingMs?: number
 }
 
 /** Who owns a fresh queue when nothing else was said. */

@@ -136,6 +136,8 @@ export interface QueueSpec {
   readonly handlerTimeoutMs?: number
   /** What a death does to the ordering key of its message. Absent: `continue`. Refused before where `haltedKeys` is absent. */
   readonly onDead?: 'continue' | 'halt-key'
+  /** What a level of priority is worth, in ms of waiting; see `ageing.ts`. Absent: a minute. */
+  readonly ageingMs?: number
 }
 
 export interface Topology {

@@ -23,11 +23,14 @@ export function memoryHarness(): Harness & { readonly time: VirtualClock } {
     slow: 1,
     leaseMs: 500,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue', ageingMs } = {}) {
       queues += 1
       const name = `queue-${queues}`
       const transport = await connect()
-      await transport.topology.ensure([{ name, owner, maxDepth, onDead }], signal)
+      await transport.topology.ensure(
+        [{ name, owner, maxDepth, onDead, ...(ageingMs === undefined ? {} : { ageingMs }) }],
+        signal,
+      )
       return name
     },
     async transaction() {

@@ -39,10 +39,13 @@ export async function postgresHarness({
   return {
     name: `${server.name}, ${client}`,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue', ageingMs } = {}) {
       queues += 1
       const name = `queue ${queues}`
-      await first.topology.ensure([{ name, owner, maxDepth, onDead }], signal)
+      await first.topology.ensure(
+        [{ name, owner, maxDepth, onDead, ...(ageingMs === undefined ? {} : { ageingMs }) }],
+        signal,
+      )
       return name
     },
     slow: 1,

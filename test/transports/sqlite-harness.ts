@@ -91,11 +91,14 @@ function harness({ name, connector, userHandle, foreign, dispose, shared }: Subj
     slow: 1,
     leaseMs: 500,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue', ageingMs } = {}) {
       queues += 1
       const queue = `queue-${queues}`
       const transport = await connect()
-      await transport.topology.ensure([{ name: queue, owner, maxDepth, onDead }], signal)
+      await transport.topology.ensure(
+        [{ name: queue, owner, maxDepth, onDead, ...(ageingMs === undefined ? {} : { ageingMs }) }],
+        signal,
+      )
       await transport.close()
       return queue
     },

@@ -6,6 +6,8 @@ import type { Family } from '../promise.ts'
 /** Far longer than a wake-up takes, far shorter than the waits below. */
 const WAKE_WITHIN_MS = 5_000
 const LONG_MS = 60_000
+/** Longer than some sends take; times the levels, longer than all of them. */
+const AGEING_MS = 1_500
 
 export const receive: Family = {
   name: 'receive',
@@ -92,6 +94,26 @@ export const receive: Family = {
         for (const each of sent) await send(near, name, each)
         const order = [1, 3, 0, 2, 4].map((at) => sent[at]?.id)
         // Not all in one receive: whoever takes the oldest two and sorts them has kept nothing.
+        const subscription = await subscribe(far, name)
+        const arrived = [...(await take(subscription, 2)), ...(await take(subscription, 3))]
+        assert.deepEqual(idsOf(arrived), order)
+      },
+    },
+    {
+      title:
+        'A level of priority is worth ageingMs of waiting: beyond it the older message goes first.',
+      when: ({ traits }) => traits.priorities > 2,
+      async keep({ queue, near, far, message, send, subscribe, take, passes, traits }) {
+        const highest = traits.priorities - 1
+        const name = await queue({ ageingMs: AGEING_MS })
+        const sent = [0, 0, 1, highest, 1].map((priority) => message({ priority }))
+        const [waiting, behind] = sent
+        assert.ok(waiting && behind)
+        await send(near, name, waiting)
+        await send(near, name, behind)
+        await passes(AGEING_MS + 200)
+        for (const later of sent.slice(2)) await send(near, name, later)
+        const order = [3, 0, 1, 2, 4].map((at) => sent[at]?.id)
         const subscription = await subscribe(far, name)
         const arrived = [...(await take(subscription, 2)), ...(await take(subscription, 3))]
         assert.deepEqual(idsOf(arrived), order)

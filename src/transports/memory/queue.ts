@@ -1,5 +1,6 @@
 import type { AttemptHistory } from '../../model/history.ts'
 import { afterCrash } from '../../model/history.ts'
+import { AGEING_MS, type LineHead, lineTurn } from '../../transport/ageing.ts'
 import { type DeadLetters, deadLetters } from '../../transport/dead-letters.ts'
 import type { Gauge, QueueSpec } from '../../transport/transport.ts'
 import type { Entry } from './entry.ts'
@@ -113,7 +114,7 @@ export function memoryQueue(spec: QueueSpec, nextFence: () => bigint): MemoryQue
     claim(max, leaseMs, now) {
       sweep(now)
       if (queue.paused) return []
-      const claimed = popReady(lines, max)
+      const claimed = popReady(lines, max, queue.spec.ageingMs)
       for (const entry of claimed) {
         entry.fence = nextFence()
         entry.deliveries += 1
@@ -186,19 +187,29 @@ function sweepLines(lines: Lines, place: MemoryQueue['place'], now: number): voi
   }
 }
 
-function popReady(lines: Lines, max: number): readonly Entry[] {
+function popReady(lines: Lines, max: number, ageingMs: number = AGEING_MS): readonly Entry[] {
   const suspect = lines.quarantined.pop()
   if (suspect) return [suspect]
   const claimed: Entry[] = []
-  for (let priority = PRIORITIES - 1; priority >= 0; priority--) {
-    const line = lines.ready[priority] as Heap<Entry>
-    while (claimed.length < max) {
-      const entry = line.pop()
-      if (!entry) break
-      claimed.push(entry)
+  while (claimed.length < max) {
+    const turn = lineTurn(lines.ready.flatMap(headOf), ageingMs)
+    if (turn === undefined) break
+    const { line } = turn.head
+    for (let next = line.peek(); next !== undefined; next = line.peek()) {
+      if (claimed.length >= max || next.readyAt > turn.untilReadyAt) break
+      claimed.push(next)
+      line.pop()
     }
   }
   return claimed
+}
+
+function headOf(
+  line: Heap<Entry>,
+  priority: number,
+): readonly (LineHead & { readonly line: Heap<Entry> })[] {
+  const first = line.peek()
+  return first === undefined ? [] : [{ priority, readyAt: first.readyAt, line }]
 }
 
 function gaugeOf(lines: Lines, queue: MemoryQueue, behind: number, now: number): Gauge {

@@ -4,7 +4,7 @@
  * planner expects three rows, takes a bitmap of the whole backlog and sorts it: 100 ms for a batch out of 62,000
  * messages instead of 2 ms in the order of the index.
  */
-const IN_INDEX_ORDER = `
+export const IN_INDEX_ORDER: string = `
 SET enable_bitmapscan = off
 SET enable_sort = off
 SET enable_seqscan = off`

@@ -1,4 +1,5 @@
 import type { PgSchema } from '../../sql/pg-migrate.ts'
+import { AGEING } from './ageing.ts'
 import { FUNCTIONS } from './functions.ts'
 import { ORDERED_KEYS } from './ordered-keys.ts'
 
@@ -101,5 +102,6 @@ export const queueSchema: PgSchema = {
   migrations: [
     { statements: [...FIRST, ...FUNCTIONS] },
     { statements: ORDERED_KEYS, compatibleFrom: 1 },
+    { statements: AGEING, compatibleFrom: 1 },
   ],
 }

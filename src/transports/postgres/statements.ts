@@ -13,19 +13,20 @@ export const FIND_QUEUE = 'SELECT id FROM {schema}.queue WHERE name = $1'
 /** Updates what is there first: an upsert alone would use up an id with each start of each instance. */
 export const ENSURE_QUEUES = `
 WITH spec AS MATERIALIZED (
-  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS spec (name, owner, max_depth, on_dead)
+  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[])
+    AS spec (name, owner, max_depth, on_dead, ageing_ms)
 ), known AS (
   UPDATE {schema}.queue AS queue SET owner = spec.owner, max_depth = spec.max_depth,
-    on_dead = spec.on_dead
+    on_dead = spec.on_dead, ageing_ms = spec.ageing_ms
   FROM spec WHERE queue.name = spec.name
   RETURNING queue.name
 )
-INSERT INTO {schema}.queue (name, owner, max_depth, on_dead)
-SELECT name, owner, max_depth, on_dead FROM spec
+INSERT INTO {schema}.queue (name, owner, max_depth, on_dead, ageing_ms)
+SELECT name, owner, max_depth, on_dead, ageing_ms FROM spec
 WHERE NOT EXISTS (SELECT 1 FROM {schema}.queue AS queue WHERE queue.name = spec.name)
 ORDER BY name
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, max_depth = excluded.max_depth,
-  on_dead = excluded.on_dead`
+  on_dead = excluded.on_dead, ageing_ms = excluded.ageing_ms`
 
 /** A whole batch, in the order of its items. An id that is stored or dead is left out. */
 export const STORE = `
@@ -85,11 +86,11 @@ export const NOTIFY = 'SELECT pg_notify($1, $2) IS NULL AS sent'
 /** What waits for a moment and what the queue has, in one look; see `functions.ts`. */
 export const TEND = 'SELECT * FROM {schema}.tend_queue($1::integer, $2::integer)'
 
-/** Takes a batch with one new claim; see `functions.ts`. */
+/** Takes a batch with one new claim; see `ageing.ts`. */
 export const CLAIM = `
-SELECT seq, claim_id, id, priority, sent_at, deliveries, alone, counted, crashes, redrives, throttled_since,
+SELECT turn, seq, claim_id, id, priority, sent_at, deliveries, alone, counted, crashes, redrives, throttled_since,
   idempotency_key, ordering_key, headers, records, body
-FROM {schema}.claim_messages($1::integer, $2::integer, $3::float8, $4::text)`
+FROM {schema}.claim_in_turn($1::integer, $2::integer, $3::float8, $4::text)`
 
 /** Ends claims of which nothing is left, beside the statement that settled the last of them. */
 export const ACK = `

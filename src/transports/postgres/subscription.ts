@@ -1,10 +1,11 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Delivery, Settlement } from '../../model/delivery.ts'
+import type { Row } from '../../sql/executor.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
 import { type Hand, openHand } from './hand.ts'
-import { type Held, handOut } from './held.ts'
+import { handOut } from './held.ts'
 import { renewBatch } from './renew.ts'
 import { news } from './send.ts'
 import { giveBack, settleBatch } from './settle.ts'
@@ -95,7 +96,7 @@ async function claiming(parts: Receiving, max: number): Promise<readonly Deliver
   const { store, queueId, leaseMs, hand, ends } = parts
   const expiresAt = store.clock.now() + leaseMs
   const rows = await query(store, store.sql.CLAIM, [queueId, max, leaseMs, store.owner])
-  const all = rows.map((row) => handOut(row, expiresAt)).sort(inOrder)
+  const all = [...rows].sort(inTurn).map((row) => handOut(row, expiresAt))
   if (all.length > 0 && ends.reached()) {
     // Nobody waits for the answer any more; what arrived late goes back at once.
     await giveBack(store, all, { timeoutMs: CLOSE_TIMEOUT_MS })
@@ -107,8 +108,8 @@ async function claiming(parts: Receiving, max: number): Promise<readonly Deliver
 }
 
 /** RETURNING gives rows in no promised order. */
-function inOrder(a: Held, b: Held): number {
-  return b.delivery.envelope.priority - a.delivery.envelope.priority || a.seq - b.seq
+function inTurn(a: Row, b: Row): number {
+  return Number(a.turn) - Number(b.turn)
 }
 
 async function letGo({ store, queueId }: SubscriptionParts, hand: Hand): Promise<void> {

@@ -1,6 +1,7 @@
 import { closedError } from '../../model/closed-error.ts'
 import { numberArray, textArray } from '../../sql/pg-array.ts'
 import { pgFault } from '../../sql/pg-fault.ts'
+import { AGEING_MS } from '../../transport/ageing.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type {
@@ -76,6 +77,7 @@ async function ensure(
     textArray(specs.map(({ owner }) => owner)),
     numberArray(specs.map(({ maxDepth }) => maxDepth ?? null)),
     textArray(specs.map(({ onDead = 'continue' }) => onDead)),
+    numberArray(specs.map(({ ageingMs = AGEING_MS }) => ageingMs)),
   ]
   await query(store, store.sql.ENSURE_QUEUES, params, { signal })
 }

@@ -1,10 +1,10 @@
 import { afterCrash, saturated } from '../../model/history.ts'
 import type { Row, SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { takeReady } from './ready-lines.ts'
 import { historyOf, recordsText } from './row.ts'
 import {
   CLAIM_QUARANTINED,
-  CLAIM_READY,
   EXPIRED_LEASES,
   NEXT_FENCE,
   PROBE,
@@ -54,12 +54,13 @@ export function claim(handle: SqliteHandle, request: ClaimRequest, now: number):
   const next = prepared(handle, NEXT_FENCE).all(queueId)[0]
   if (next === undefined) return { rows: [], fence: 0, leaseUntil, reclaimed }
   const fence = asNumber(asRow(next).fence)
+  const ageingMs = asNumber(asRow(next).ageing_ms)
   const suspects = prepared(handle, CLAIM_QUARANTINED).all(leaseUntil, fence, queueId)
   const rows =
     suspects.length > 0
-      ? suspects
-      : prepared(handle, CLAIM_READY).all(leaseUntil, fence, queueId, max)
-  return { rows: rows.map(asRow).sort(inOrder), fence, leaseUntil, reclaimed }
+      ? suspects.map(asRow)
+      : takeReady(handle, { queueId, max, ageingMs, leaseUntil, fence })
+  return { rows, fence, leaseUntil, reclaimed }
 }
 
 /** Takes back what vanished holders had, for all queues: one counted attempt of class crashed, then alone. */
@@ -73,15 +74,6 @@ function reclaim(handle: SqliteHandle, now: number): ReadonlySet<number> {
     queues.add(asNumber(row.queue_id))
   }
   return queues
-}
-
-/** RETURNING gives rows in no promised order. */
-function inOrder(a: Row, b: Row): number {
-  return (
-    asNumber(b.priority) - asNumber(a.priority) ||
-    asNumber(a.ready_at) - asNumber(b.ready_at) ||
-    asNumber(a.seq) - asNumber(b.seq)
-  )
 }
 
 function momentOf(value: unknown): number | undefined {

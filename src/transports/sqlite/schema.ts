@@ -111,8 +111,11 @@ WHERE ordering_key IS NOT NULL AND state <> 2 AND EXISTS (
     AND (earlier.seq < later.seq OR earlier.state = 2));
 `
 
+/** What a level of priority is worth, in ms of waiting. */
+const AGEING = 'ALTER TABLE millrace_queue ADD COLUMN ageing_ms INTEGER NOT NULL DEFAULT 60000'
+
 /** Forward only: append, never edit what was released. */
 export const queueSchema: SqliteSchema = {
   component: 'queue',
-  migrations: [FIRST_TABLES, ORDERED_KEYS],
+  migrations: [FIRST_TABLES, ORDERED_KEYS, AGEING],
 }

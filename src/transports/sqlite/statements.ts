@@ -2,13 +2,13 @@
 
 export const FIND_QUEUE = 'SELECT id, max_depth, paused, total FROM millrace_queue WHERE name = ?'
 export const ENSURE_QUEUE = `
-INSERT INTO millrace_queue (name, owner, max_depth, on_dead) VALUES (?, ?, ?, ?)
+INSERT INTO millrace_queue (name, owner, max_depth, on_dead, ageing_ms) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, max_depth = excluded.max_depth,
-  on_dead = excluded.on_dead`
+  on_dead = excluded.on_dead, ageing_ms = excluded.ageing_ms`
 export const ADD_TO_TOTAL = 'UPDATE millrace_queue SET total = max(0, total + ?) WHERE id = ?'
 export const SET_PAUSED = 'UPDATE millrace_queue SET paused = ? WHERE id = ?'
 export const NEXT_FENCE =
-  'UPDATE millrace_queue SET fence = fence + 1 WHERE id = ? AND paused = 0 RETURNING fence'
+  'UPDATE millrace_queue SET fence = fence + 1 WHERE id = ? AND paused = 0 RETURNING fence, ageing_ms'
 
 export const INSERT_MESSAGE = `
 INSERT INTO millrace_message
@@ -91,6 +91,25 @@ UPDATE millrace_message
 SET state = 2, lease_until = ?, fence = ?, deliveries = min(deliveries, 9007199254740990) + 1
 WHERE seq = (
   SELECT seq FROM millrace_message WHERE queue_id = ? AND state = 3 ORDER BY ready_at LIMIT 1)
+RETURNING seq, id, priority, sent_at, ready_at, deliveries, alone, throttled_since,
+  min(counted, 9007199254740991) AS counted,
+  min(crashes, 9007199254740991) AS crashes,
+  min(redrives, 9007199254740991) AS redrives,
+  idempotency_key, ordering_key, headers, records, body`
+/** Of the next lower priority that has any the first: its line begins there. */
+export const NEXT_LINE = `
+SELECT priority, ready_at FROM millrace_message WHERE queue_id = ? AND state = 0 AND priority < ?
+ORDER BY priority DESC, ready_at, seq LIMIT 1`
+export const HEAD_OF_LINE = `
+SELECT ready_at FROM millrace_message WHERE queue_id = ? AND state = 0 AND priority = ?
+ORDER BY ready_at, seq LIMIT 1`
+/** From one line, and only what became ready by a moment. */
+export const CLAIM_LINE = `
+UPDATE millrace_message
+SET state = 2, lease_until = ?, fence = ?, deliveries = min(deliveries, 9007199254740990) + 1
+WHERE seq IN (
+  SELECT seq FROM millrace_message WHERE queue_id = ? AND state = 0 AND priority = ? AND ready_at <= ?
+  ORDER BY ready_at, seq LIMIT ?)
 RETURNING seq, id, priority, sent_at, ready_at, deliveries, alone, throttled_since,
   min(counted, 9007199254740991) AS counted,
   min(crashes, 9007199254740991) AS crashes,

@@ -3,6 +3,7 @@ import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { sqliteFault } from '../../sql/sqlite-fault.ts'
 import { prepared } from '../../sql/sqlite-handle.ts'
+import { AGEING_MS } from '../../transport/ageing.ts'
 import { allRefused, Undone } from '../../transport/atomic.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
@@ -96,8 +97,8 @@ async function ensure(
   if (queues.length === 0) return
   await store.write(
     () => {
-      for (const { name, owner, maxDepth, onDead = 'continue' } of queues) {
-        prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null, onDead)
+      for (const { name, owner, maxDepth, onDead = 'continue', ageingMs = AGEING_MS } of queues) {
+        prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null, onDead, ageingMs)
         // Version 1 of the schema knew no order: a process of it that still ran when this file was migrated moved nobody up.
         advanceLeaderless(store.handle, needQueue(store.handle, name).id, store.clock.now())
       }
