@@ -21,6 +21,7 @@ const KEYS = [
   'retry',
   'dedupe',
   'capacity',
+  'ageingMs',
   'downstream',
   'breaker',
   'gate',
@@ -65,6 +66,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
       }),
     },
     capacity: resolveCapacity(options, found),
+    ageingMs: resolveAgeing(options, found),
     ...(options.downstream ? { downstream: options.downstream } : {}),
     rateLimit: resolveRateLimit(options.rateLimit, found),
     breaker: resolveBreaker(options.downstream, options, found),
@@ -73,6 +75,14 @@ export function defineQueue<Schema extends StandardSchemaV1>(
   }
   found.throwIfAny()
   return Object.freeze(queue)
+}
+
+function resolveAgeing(
+  { ageingMs }: { readonly ageingMs?: number | undefined },
+  found: Problems,
+): number | undefined {
+  if (ageingMs === undefined) return undefined
+  return found.number('ageingMs', ageingMs, { min: 1, max: 30 * DAY_MS })
 }
 
 /** Untyped callers may give any of the three without the others. */

@@ -19,6 +19,7 @@ import { answered, type Opening, openingOf } from './opening.ts'
 import { orderRefusals } from './order-refusals.ts'
 import { storeOf } from './own-store.ts'
 import type { AnyQueue } from './queue.ts'
+import { turnRefusals } from './turn-refusals.ts'
 
 /** The live connections of an app. */
 export interface Parts<Tx> {
@@ -89,6 +90,7 @@ async function onBackend(
   const transport = keep(checked(below, claimCheck, resolved))
   refused.add(orderRefusals(transport, resolved.queues))
   refused.add(capacityRefusals(transport, resolved.queues))
+  refused.add(turnRefusals(transport, resolved.queues))
   const specs = resolved.queues.map(specOf)
   const { topology } = transport
   if (refused.any()) {
@@ -142,5 +144,7 @@ function specOf(queue: AnyQueue): QueueSpec {
   const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
   const horizonMs = horizonMsOf(queue)
   const onDead = queue.order?.onDead ?? 'continue'
-  return { name, owner, maxDepth, attempts: retry.attempts, horizonMs, handlerTimeoutMs, onDead }
+  const spec = { name, owner, maxDepth, horizonMs, handlerTimeoutMs, onDead }
+  const turns = queue.ageingMs === undefined ? {} : { ageingMs: queue.ageingMs }
+  return { ...spec, attempts: retry.attempts, ...turns }
 }

@@ -41,6 +41,12 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
     /** How long keys given at send are remembered, in ms; 1,000 to 30 days. Default 86,400,000 (24 h). */
     readonly windowMs: number
   }
+  /**
+   * What a level of `priority` is worth, in ms of waiting: a message is overtaken by those of a higher priority only while they became
+   * ready less than that for each level after it, so the lowest of ten waits at most for what became ready up to nine times that
+   * after it. 1 to 2,592,000,000 (30 days). Default 60,000. Refused where the transport has no priorities.
+   */
+  readonly ageingMs?: number
   /** `unbounded` must be written out. Default { maxDepth: 100_000, whenFull: 'reject' }. */
   readonly capacity?: CapacityOptions
   /**
@@ -88,6 +94,8 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }
   readonly capacity: CapacityChoice
+  /** Undefined: the transport's default, a minute where there are priorities. */
+  readonly ageingMs: number | undefined
   /** A method, as idempotencyKey. */
   downstream?(payload: Out): string
   readonly breaker: BreakerChoice | undefined

@@ -13,6 +13,8 @@ export interface ModelRun {
   readonly seed?: number
 }
 
+const YEAR_MS = 31_557_600_000
+
 /** Postgres looks for leases that ran out at a receive from any queue, at most once within this time; Redis at one from this queue. */
 const SWEEP_MS = 1_500
 
@@ -32,7 +34,8 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
       fc.asyncProperty(
         commands({ movable, maxCommands, priorities }),
         async (chosen: Iterable<Command>) => {
-          const queue = await harness.freshQueue()
+          // Longer than any run waits: the model knows no ages.
+          const queue = await harness.freshQueue({ ageingMs: YEAR_MS })
           const subscribeOptions = { group: 'model', leaseMs: LEASE_MS, maxInFlight: 100 }
           const subscription = await near.subscribe(queue, subscribeOptions)
           const real: Real = {

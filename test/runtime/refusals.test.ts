@@ -83,6 +83,27 @@ test('Wrong options, a missing store, an order that cannot be kept, a topology t
   assert.deepEqual(seen, ['connect with migrate check'])
 })
 
+test('Ageing where there are no priorities is refused with an alternative.', async () => {
+  const ageing = defineQueue({
+    ...{ name: 'ageing', owner: 'team-a', payload: z.string() },
+    ageingMs: 1_000,
+  })
+  const transport: Connector = {
+    name: 'bare',
+    connect: async (context) => {
+      const below = await memory().connect(context)
+      return { ...below, name: 'bare', traits: { ...below.traits, priorities: 1 } }
+    },
+  }
+  const { problems } = await refusal({ transport, queues: [ageing] })
+  assert.ok(
+    problems.includes(
+      'queue "ageing": ageingMs: bare knows no priorities that could age; leave it out, or use memory, SQLite or Postgres as the transport',
+    ),
+    problems.join(),
+  )
+})
+
 test('What one part alone refuses is its own error.', async () => {
   const error = await refusal({ store: memoryStore() })
   assert.equal(error.message, 'bare: queue "orders" keeps messages for 60 s; raise it')
