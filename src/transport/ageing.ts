@@ -41,7 +41,7 @@ export function lineTurn<Head extends LineHead>(
     if (rival === first) continue
     const lead = (first.priority - rival.priority) * ageingMs
     // Moments are whole ms, so one less is before.
-    const until = rival.readyAt + lead - (first.priority > rival.priority ? 0 : 1)
+    const until = rival.readyAt + lead - (first.priority >= rival.priority ? 0 : 1)
     untilReadyAt = Math.min(untilReadyAt, until)
   }
   return { head: first, untilReadyAt }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { Harness } from 'millrace/conformance'
 import { lineTurn, standing } from '../../src/transport/ageing.ts'
 import { memoryHarness } from '../transports/memory-harness.ts'
+import { nodeMemoryHarness } from '../transports/sqlite-harness.ts'
 
 const { signal } = new AbortController()
 
@@ -14,10 +16,12 @@ interface Sent {
 
 /** Sends and receives on the virtual clock, in any order; answers what was handed out, each with what waited then. */
 async function run(
+  harness: Harness,
   steps: readonly (readonly [wait: number, priority: number, take: number])[],
   ageingMs: number,
 ): Promise<readonly { readonly out: Sent; readonly waiting: readonly Sent[] }[]> {
-  const harness = memoryHarness()
+  const { time } = harness
+  assert.ok(time)
   const transport = await harness.connect()
   const queue = await harness.freshQueue({ ageingMs })
   const options = { group: 'g', leaseMs: 3_600_000, maxInFlight: 1_000 }
@@ -25,8 +29,8 @@ async function run(
   const waiting = new Map<string, Sent>()
   const seen: { out: Sent; waiting: readonly Sent[] }[] = []
   for (const [at, [wait, priority, take]] of steps.entries()) {
-    await harness.time.advance(wait)
-    const sent = { id: `m${at}`, priority, readyAt: harness.time.now() }
+    await time.advance(wait)
+    const sent = { id: `m${at}`, priority, readyAt: time.now() }
     await transport.send(queue, [{ ...sent, readyAt: 0, body: new Uint8Array(), headers: {} }], {
       signal,
     })
@@ -49,22 +53,28 @@ const steps = fc.array(
 )
 const ages = fc.integer({ min: 1, max: 60_000 })
 
-test('Nothing is overtaken by what became ready later than its lower priority is worth.', async () => {
-  await fc.assert(
-    fc.asyncProperty(steps, ages, async (chosen, ageingMs) => {
-      for (const { out, waiting } of await run(chosen, ageingMs)) {
-        for (const other of waiting) {
-          const lead = (out.priority - other.priority) * ageingMs
-          assert.ok(
-            out.readyAt - other.readyAt <= lead,
-            `${JSON.stringify(out)} went before ${JSON.stringify(other)}, ageing ${ageingMs}`,
-          )
+const harnesses = { memory: memoryHarness, sqlite: nodeMemoryHarness }
+
+for (const [name, open] of Object.entries(harnesses)) {
+  test(`${name}: Nothing is overtaken by what became ready later than its lower priority is worth.`, async () => {
+    const harness = await open()
+    await fc.assert(
+      fc.asyncProperty(steps, ages, async (chosen, ageingMs) => {
+        for (const { out, waiting } of await run(harness, chosen, ageingMs)) {
+          for (const other of waiting) {
+            const lead = (out.priority - other.priority) * ageingMs
+            assert.ok(
+              out.readyAt - other.readyAt <= lead,
+              `${JSON.stringify(out)} went before ${JSON.stringify(other)}, ageing ${ageingMs}`,
+            )
+          }
         }
-      }
-    }),
-    { numRuns: 200 },
-  )
-})
+      }),
+      { numRuns: 200 },
+    )
+    await harness.dispose()
+  })
+}
 
 test('Under endless work of the highest priority the lowest has its turn after nine levels of waiting.', async () => {
   const ageingMs = 1_000
@@ -74,7 +84,7 @@ test('Under endless work of the highest priority the lowest has its turn after n
     at === 0 ? 0 : 9,
     at % 2,
   ])
-  const seen = await run(flood, ageingMs)
+  const seen = await run(memoryHarness(), flood, ageingMs)
   const low = seen.find(({ out }) => out.priority === 0)
   assert.ok(low, 'it was handed out')
   const before = seen.slice(0, seen.indexOf(low)).map(({ out }) => out.readyAt)
