@@ -112,7 +112,7 @@ WHERE ordering_key IS NOT NULL AND state <> 2 AND EXISTS (
 `
 
 /** What a level of priority is worth, in ms of waiting. */
-const AGEING = 'ALTER TABLE millrace_queue ADD COLUMN ageing_ms INTEGER NOT NULL DEFAULT 60000'
+const AGEING = 'ALTER TABLE millrace_queue ADD COLUMN ageing_ms INTEGER NOT NULL DEFAULT 60000;'
 
 /** Forward only: append, never edit what was released. */
 export const queueSchema: SqliteSchema = {
