@@ -1,4 +1,4 @@
-import { type Clock, pause } from '../model/clock.ts'
+import { type Cancel, type Clock, pause } from '../model/clock.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import type { KeyedMessage, Reservation } from '../store/key-memory.ts'
@@ -7,8 +7,9 @@ import { duplicateOf, refused } from '../transport/outcomes.ts'
 import type { SendOptions, Transport } from '../transport/transport.ts'
 import { chunks } from './chunks.ts'
 
-/** Longer than any send takes; a sender that died keeps its keys from other ids for this long. */
-const HOLD_MS = 60_000
+/** A sender that died keeps its keys from other ids for this long. Who lives, and still sends, reserves them again. */
+const HOLD_MS = 15_000
+const AGAIN_MS = HOLD_MS / 3
 /** How long to wait for another sender that is just sending with the same key. */
 const WAIT_MAX_MS = 10_000
 const WAIT_FIRST_MS = 5
@@ -23,11 +24,11 @@ export function rememberedKeys(inner: Transport, store: Store, clock: Clock): Tr
     ...inner,
     traits: { ...inner.traits, dedupe: { windowMs: 'any' } },
     send: async (queue, batch, options) => {
-      if (!batch.some(isKeyed)) return inner.send(queue, batch, options)
+      if (!batch.some(hasKeys)) return inner.send(queue, batch, options)
       const items = batch.map((envelope): Item => ({ envelope, outcome: undefined }))
       const giveUpAt = clock.now() + WAIT_MAX_MS
       for (let waitMs = WAIT_FIRST_MS; ; waitMs = Math.min(waitMs * 2, WAIT_LONGEST_MS)) {
-        const sentSome = await sendReserved({ inner, store, queue, items, options })
+        const sentSome = await sendReserved({ inner, store, clock, queue, items, options })
         if (items.every(({ outcome }) => outcome !== undefined)) break
         if (options.signal.aborted || clock.now() >= giveUpAt) break
         // What waits for a message of this very batch can be judged at once.
@@ -47,15 +48,40 @@ interface Item {
 interface Round {
   readonly inner: Transport
   readonly store: Store
+  readonly clock: Clock
   readonly queue: string
   readonly items: readonly Item[]
   readonly options: SendOptions
 }
 
 /** Judges what has no outcome yet, and sends what may be sent; answers whether something was. */
-async function sendReserved({ inner, store, queue, items, options }: Round): Promise<boolean> {
+async function sendReserved(round: Round): Promise<boolean> {
+  const { inner, clock, queue, items, options } = round
   const open = items.filter(({ outcome }) => outcome === undefined)
-  const keyed = open.filter(({ envelope }) => isKeyed(envelope))
+  const askedAt = clock.now()
+  const held = await reserve(round, open.filter(isKeyed))
+  // Whoever was frozen meanwhile may have lost them to another sender, who may be done.
+  if (clock.now() - askedAt >= HOLD_MS) return false
+  const ready = open.filter((item) => item.outcome === undefined && !held.has(item))
+  if (ready.length === 0) return false
+  const keyed = ready.filter(isKeyed)
+  const reserved = keepReserved(round, keyed)
+  try {
+    const envelopes = ready.map(({ envelope: { remember: _, ...envelope } }) => envelope)
+    const sent = await inner.send(queue, envelopes, options)
+    for (const [i, item] of ready.entries()) item.outcome = sent[i] ?? refused('unknown')
+  } finally {
+    await reserved.end()
+  }
+  await rememberEnds(round.store, queue, keyed)
+  return true
+}
+
+/** Gives its outcome to what must not be sent; answers what somebody else is just sending. */
+async function reserve(
+  { store, queue }: Round,
+  keyed: readonly Item[],
+): Promise<ReadonlySet<Item>> {
   const held = new Set<Item>()
   for (const part of chunks(keyed, store.traits.limits.batch)) {
     const reservations = await store.keys.reserve(queue, part.map(keysOf), HOLD_MS)
@@ -65,17 +91,39 @@ async function sendReserved({ inner, store, queue, items, options }: Round): Pro
       else item.outcome = refusalOf(reservation)
     }
   }
-  const ready = open.filter((item) => item.outcome === undefined && !held.has(item))
-  if (ready.length === 0) return false
-  const envelopes = ready.map(({ envelope: { remember: _, ...envelope } }) => envelope)
-  const sent = await inner.send(queue, envelopes, options)
-  for (const [i, item] of ready.entries()) item.outcome = sent[i] ?? refused('unknown')
-  await rememberEnds(
-    store,
-    queue,
-    ready.filter(({ envelope }) => isKeyed(envelope)),
-  )
-  return true
+  return held
+}
+
+/** Until its end, which waits for what is on its way: a reservation that came behind a key's end would hold it anew. */
+function keepReserved(
+  { store, clock, queue }: Round,
+  keyed: readonly Item[],
+): { end(): Promise<void> } {
+  if (keyed.length === 0) return { end: async () => undefined }
+  let isOver = false
+  let asked = Promise.resolve()
+  const again = async (): Promise<void> => {
+    try {
+      for (const part of chunks(keyed, store.traits.limits.batch)) {
+        await store.keys.reserve(queue, part.map(keysOf), HOLD_MS)
+      }
+    } catch {
+      // A store that is away now may be back before the reservation ends.
+    }
+    if (!isOver) cancel = arm()
+  }
+  const arm = (): Cancel =>
+    clock.after(AGAIN_MS, () => {
+      asked = again()
+    })
+  let cancel = arm()
+  return {
+    async end() {
+      isOver = true
+      cancel()
+      await asked
+    },
+  }
 }
 
 async function rememberEnds(store: Store, queue: string, sent: readonly Item[]): Promise<void> {
@@ -98,8 +146,12 @@ async function rememberEnds(store: Store, queue: string, sent: readonly Item[]):
   }
 }
 
-function isKeyed({ remember = [] }: Envelope): boolean {
+function hasKeys({ remember = [] }: Envelope): boolean {
   return remember.length > 0
+}
+
+function isKeyed({ envelope }: Item): boolean {
+  return hasKeys(envelope)
 }
 
 function keysOf({ envelope: { id, remember = [] } }: Item): KeyedMessage {

@@ -175,6 +175,19 @@ export const keys: StoreFamily = {
       },
     },
     {
+      title: 'A reservation that its id takes again lasts from then on.',
+      async keep({ near, far, fresh, harness, leaseRunsOut }) {
+        const queue = fresh()
+        const message = holding('a', keyed('k'))
+        await near.keys.reserve(queue, [message], harness.leaseMs)
+        await near.keys.reserve(queue, [message], HOLD_MS)
+        await leaseRunsOut()
+        assert.deepEqual(await far.keys.reserve(queue, [holding('b', keyed('k'))], HOLD_MS), [
+          { as: 'held', id: 'a' },
+        ])
+      },
+    },
+    {
       title: 'A key is remembered for its window from the confirmation on, and then forgotten.',
       async keep({ near, far, fresh, harness, leaseRunsOut }) {
         const queue = fresh()
