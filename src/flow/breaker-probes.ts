@@ -2,6 +2,7 @@ import type { Cancel } from '../model/clock.ts'
 import type { Lease } from '../store/leases.ts'
 import { type BreakerSettings, breakerProbed, breakerProbing } from './breaker.ts'
 import type { BoardUser } from './breaker-board.ts'
+import { holderOf } from './holder.ts'
 import { queueWarning } from './queue-warning.ts'
 
 /** The right to send the one probe of the fleet to a downstream. */
@@ -136,14 +137,6 @@ function forgetOldest(held: Map<string, Held>): void {
     held.delete(downstream)
     return
   }
-}
-
-let holders = 0
-
-/** A lease of the same holder would be given twice; tests give every app of a process the same random numbers. */
-function holderOf(random: () => number): string {
-  const parts = Array.from({ length: 4 }, () => random().toString(36).slice(2, 8))
-  return [...parts, holders++].join('-')
 }
 
 function leaseName(queue: string, downstream: string): string {

@@ -3,7 +3,8 @@ import { messageOfError } from '../model/describe-error.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Buckets } from '../store/buckets.ts'
 import { nameGiver } from './downstream.ts'
-import { type RateLimit, turnOf } from './rate-limit.ts'
+import type { RateLimit } from './rate-limit.ts'
+import { forgetOldest, keptTurns } from './turns.ts'
 
 /** The rates of one queue: of all its messages, and of those of one key. */
 export interface RateLimiter {
@@ -22,14 +23,10 @@ export interface RateLimiterOptions {
 
 /** Nobody can count: a rate that is passed is worse than a message that is late. */
 const AWAY_MS = 1_000
-/** Turns that are further away are not known so exactly. */
-const LONGEST_MS = 300_000
-/** Keys whose last turn is remembered, or a token that was taken for nothing. */
-const KEYS_MAX = 10_000
 
 export function rateLimiter(options: RateLimiterOptions): RateLimiter {
   const { queue, all, perKey, clock, logger } = options
-  const turns = new Map<string, number>()
+  const turns = keptTurns(clock)
   /** Taken, but then the queue's own rate said no: the key's next message has it. */
   const spare = new Set<string>()
   const keyOf = perKey && nameGiver({ queue, what: 'rateLimit.perKey.key', logger }, perKey.key)
@@ -41,12 +38,7 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiter {
       const { taken, retryAfterMs } = await options.buckets.take(name, rate, 1)
       failing = false
       if (taken) return undefined
-      const now = clock.now()
-      const turn = turnOf(turns.get(name), now, retryAfterMs ?? AWAY_MS, limit.perSecond)
-      turns.delete(name)
-      turns.set(name, Math.min(turn, now + LONGEST_MS))
-      forgetOldest(turns)
-      return Math.ceil(Math.min(turn - now, LONGEST_MS))
+      return turns.next(name, retryAfterMs ?? AWAY_MS, limit.perSecond)
     } catch (error) {
       const what = `its rate cannot be counted (${messageOfError(error)}); its messages wait`
       if (!failing) logger.warn(`queue "${queue}": ${what}`, { queue })
@@ -72,9 +64,4 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiter {
       return waitMs
     },
   }
-}
-
-function forgetOldest(names: Map<string, number> | Set<string>): void {
-  const [oldest] = names.keys()
-  if (names.size > KEYS_MAX && oldest !== undefined) names.delete(oldest)
 }

@@ -1,10 +1,10 @@
 import type { Admitted } from '../flow/queue-flow.ts'
 import type { Delivery } from '../model/delivery.ts'
+import type { LeaseKeeper } from '../model/lease-keeper.ts'
 import { promised } from '../model/maybe-promise.ts'
 import { claimWatch } from './claim-watch.ts'
 import { type Conclude, sayBroken } from './conclude.ts'
 import { deadlines } from './deadlines.ts'
-import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
 import { Run, type RunDeps, type RunEnd } from './run.ts'
@@ -17,7 +17,7 @@ export interface Hands {
   /** Handlers that run; abandoned ones are not among them. */
   readonly running: number
   /** Before anything else: who renews, and who settles. */
-  equip(parts: { readonly keeper: LeaseKeeper; readonly concluding: Conclude }): void
+  equip(parts: { readonly keeper: LeaseKeeper<Delivery>; readonly concluding: Conclude }): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
   hold(delivery: Delivery, lose: () => void, now: number): void
   start(delivery: Delivery, message: Message<unknown>, admitted: Admitted): void
@@ -47,7 +47,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   const change = notifier()
   let settling = 0
   let alone = false
-  let keeper: LeaseKeeper | undefined
+  let keeper: LeaseKeeper<Delivery> | undefined
   let concluding: Conclude | undefined
 
   const isDone = (delivery: Delivery): void => {

@@ -1,9 +1,10 @@
 import { backendError } from '../model/backend-error.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { type LeaseKeeper, leaseKeeper } from '../model/lease-keeper.ts'
 import type { Subscription } from '../transport/transport.ts'
 import { conclude } from './conclude.ts'
 import { gatherer } from './gatherer.ts'
 import { hands } from './hands.ts'
-import { type LeaseKeeper, leaseKeeper } from './lease-keeper.ts'
 import { receiving } from './receiving.ts'
 import { settler } from './settler.ts'
 import { taking } from './taking.ts'
@@ -41,7 +42,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   const taken = taking(deps, held, stopped.signal)
   const receiver = receiving(deps, stopped.signal)
   let subscription: Subscription | undefined
-  let keeper: LeaseKeeper | undefined
+  let keeper: LeaseKeeper<Delivery> | undefined
   let loop: Promise<void> | undefined
 
   const run = async (from: Subscription): Promise<void> => {
@@ -61,7 +62,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   const equip = (from: Subscription): void => {
     const { clock } = deps
     const onError = receiver.noteRenewError
-    keeper = leaseKeeper({ subscription: from, clock, leaseMs, onError })
+    keeper = leaseKeeper({ renew: from.renew?.bind(from), clock, leaseMs, onError })
     const settles = settler({ ...deps, subscription: from, leaseMs, ended: ended.signal })
     held.equip({ keeper, concluding: conclude(deps, settles, recorder(deps)) })
   }
