@@ -12,6 +12,7 @@ export * from './model/partial-batch-error.ts'
 export type { Outbox, OutboxConnector } from './outbox/outbox.ts'
 export type * from './runtime/app.ts'
 export type { BreakerOptions, GateOptions } from './runtime/breaker-choice.ts'
+export type { ConcurrencyLimitOptions } from './runtime/concurrency-limit-choice.ts'
 export {
   defineConfig,
   defineWorker,

@@ -10,6 +10,8 @@ export interface Admin {
    * else by this process alone.
    */
   scale(queue: QueueRef, options?: ScaleOptions): Promise<ScaleView>
+  /** How much of its `concurrencyLimit` is taken now, by all workers that share it; null when the queue has none. */
+  slots(queue: QueueRef): Promise<SlotsView | null>
   pause(queue: QueueRef): Promise<void>
   /** Also lets consumers go on that their kill switch stopped: in this process, and with a store in all. */
   resume(queue: QueueRef): Promise<void>
@@ -128,6 +130,17 @@ export interface QueueStats {
   readonly ageMs: number | undefined
   readonly paused: boolean
   readonly capacity: number | 'unbounded'
+}
+
+export interface SlotsView {
+  readonly queue: string
+  /** Messages that run, of workers that died up to half a minute ago, too. */
+  readonly held: number
+  /** Undefined: no limit but that of each key. */
+  readonly max: number | undefined
+  readonly maxPerKey: number | undefined
+  /** The 50 that run most. */
+  readonly keys: readonly { readonly key: string; readonly held: number }[]
 }
 
 /** What is wanted, and what the caller knows better than was measured. */

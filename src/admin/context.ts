@@ -1,4 +1,5 @@
 import type { Breakers } from '../flow/breakers.ts'
+import type { ConcurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError, OptionsError } from '../model/errors.ts'
@@ -30,6 +31,8 @@ export interface AdminContext {
   readonly resumed: (queue: string) => Promise<boolean>
   /** Undefined when the queue names no downstream. */
   readonly breakersOf: (queue: string) => Breakers | undefined
+  /** Undefined when the queue has no concurrencyLimit. */
+  readonly limitsOf: (queue: string) => ConcurrencyLimiter | undefined
   /** What the store threw, as an error of ours. */
   readonly storeFault: (cause: unknown) => unknown
   /** Handlers side by side at most in a worker of this queue. */

@@ -6,6 +6,7 @@ import { checkId } from './dead-letter-options.ts'
 import { diagnosed } from './diagnosed.ts'
 import { keyDesk } from './key-desk.ts'
 import { scaleDesk } from './scale-desk.ts'
+import { slotDesk } from './slot-desk.ts'
 import { deadMessageView, messageView } from './views.ts'
 
 /** The administration of the queues of one app. */
@@ -25,6 +26,7 @@ export function createAdmin(given: AdminContext): Admin {
       }
     },
     scale: scaleDesk(context),
+    slots: slotDesk(context),
     pause: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, true),
     resume: async (ref) => {
       const { name } = find(ref)

@@ -6,6 +6,7 @@ import { chain, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Store } from '../store/store.ts'
 import type { SlotSettings } from './adapt-slots.ts'
 import type { BreakerPass, Breakers } from './breakers.ts'
+import type { ConcurrencyLimiter, RunSlot } from './concurrency-limiter.ts'
 import { type ConsumerSwitch, consumerSwitch } from './consumer-switch.ts'
 import { nameGiver } from './downstream.ts'
 import type { KillSwitchSettings } from './kill-switch.ts'
@@ -17,10 +18,14 @@ import { type QueueSight, slotControl } from './slot-control.ts'
 export interface QueueFlow {
   /** How many handlers may run side by side now; 0 while the consumer is stopped. */
   slots(): number
+  /** How many messages may be received at once: few while they would only wait for a slot of the fleet. */
+  appetite(): number
   /** Before a batch is admitted; undefined when nothing has to be asked first. */
   ready(): Promise<void> | undefined
   /** Whether the handler may start now; else how long its message waits, given back without blame. */
   admit(payload: unknown): MaybePromise<Admitted | Later>
+  /** It was admitted, and does not run after all. */
+  unused(admitted: Admitted): void
   /** Right before a handler starts; `history` is that of its message. */
   began(history: AttemptHistory, admitted: Admitted): Ticket
   /** Once its outcome is decided and its slot is free. */
@@ -31,6 +36,8 @@ export interface QueueFlow {
   reset(): boolean
   /** One sentence for each thing that is wrong. */
   problems(): readonly string[]
+  /** Nothing more is to run: what waits to be admitted goes back. */
+  stop(): void
   /** When the worker begins to receive; `onSlots` is told each change of their number. */
   start(onSlots: (slots: number) => void): void
   close(): Promise<void>
@@ -40,12 +47,15 @@ export interface QueueFlow {
 export interface Ticket {
   readonly at: number
   readonly pass: BreakerPass | undefined
+  readonly slot: RunSlot | undefined
 }
 
 export interface Admitted {
   readonly as: 'now'
   /** Undefined without a breaker. */
   readonly pass: BreakerPass | undefined
+  /** Undefined without a `concurrencyLimit`. */
+  readonly slot: RunSlot | undefined
 }
 
 export interface Later {
@@ -73,6 +83,7 @@ export interface QueueFlowOptions {
   readonly meter: Meter
   readonly breakers: Breakers | undefined
   readonly limiter: RateLimiter | undefined
+  readonly limits: ConcurrencyLimiter | undefined
   readonly definition: FlowQueue
   readonly store: Store | undefined
   readonly gauge: () => Promise<QueueSight>
@@ -93,26 +104,34 @@ interface BreakerFailures {
 export type Concurrency = number | SlotSettings
 
 export function queueFlow(options: QueueFlowOptions): QueueFlow {
-  const { concurrency, killSwitch, meter, clock } = options
+  const { concurrency, killSwitch, meter, clock, limits } = options
   const control =
     typeof concurrency === 'number' ? undefined : slotControl({ ...options, settings: concurrency })
   const kill = killSwitch && consumerSwitch({ ...options, settings: killSwitch })
-  const wanted = (): number => control?.slots() ?? Number(concurrency)
+  // More than the whole fleet may run is more than can be of use here.
+  const most = limits?.max ?? Number.POSITIVE_INFINITY
+  const wanted = (): number => Math.min(most, control?.slots() ?? Number(concurrency))
   const slots = (): number => kill?.slots(wanted()) ?? wanted()
   const admit = admission(options)
   return {
     slots,
+    appetite: () => limits?.appetite() ?? Number.POSITIVE_INFINITY,
     ready: () => options.breakers?.ready(),
     admit,
-    began: (history, { pass }) => {
+    unused: ({ pass, slot }) => {
+      slot?.release()
+      if (pass !== undefined) options.breakers?.concluded(pass, 'undecided')
+    },
+    began: (history, { pass, slot }) => {
       const at = clock.now()
       meter.began(at)
       const last = history.records.at(-1)
       if (last?.errorClass === 'crashed') kill?.note({ as: 'failed', kind: 'crashed' }, last.at)
-      return { at, pass }
+      return { at, pass, slot }
     },
-    ended: ({ at }) => {
+    ended: ({ at, slot }) => {
       const now = clock.now()
+      slot?.release()
       meter.ended(now - at, now)
     },
     concluded: (outcome, ticket) => {
@@ -126,23 +145,43 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
       return instead
     },
     reset: () => kill?.reset() ?? false,
-    problems: () => [kill?.problem() ?? []].flat(),
+    problems: () => [kill?.problem() ?? [], limits?.problem() ?? []].flat(),
+    stop: () => limits?.stop(),
     start: (onSlots) => {
       control?.start(() => onSlots(slots()))
       kill?.start(() => onSlots(slots()))
     },
-    close: () => {
+    close: async () => {
       control?.close()
       kill?.close()
       options.breakers?.close()
-      return meter.flush()
+      await Promise.all([limits?.close(), meter.flush()])
     },
   }
 }
 
-const NOW: Admitted = { as: 'now', pass: undefined }
+const NOW: Admitted = { as: 'now', pass: undefined, slot: undefined }
 
+/** A slot may have to be waited for, so it is asked for first: what a breaker or a rate said before would not be true any more. */
 function admission(options: QueueFlowOptions): QueueFlow['admit'] {
+  const { limits } = options
+  const otherwise = admissionBeside(options)
+  if (limits === undefined) return otherwise
+  return async (payload) => {
+    const found = await limits.ask(payload)
+    if ('delayMs' in found) return { as: 'later', ...found }
+    let admitted: Admitted | Later | undefined
+    try {
+      admitted = await otherwise(payload)
+      return admitted.as === 'now' ? { ...admitted, slot: found } : admitted
+    } finally {
+      if (admitted?.as !== 'now') found.release()
+    }
+  }
+}
+
+/** What breakers, gates and rates say. */
+function admissionBeside(options: QueueFlowOptions): QueueFlow['admit'] {
   const { breakers, limiter } = options
   if (breakers === undefined && limiter === undefined) return () => NOW
   const byBreaker = breakers === undefined ? () => NOW : admittedBy(breakers, options)
@@ -169,7 +208,7 @@ function admittedBy(
     const downstream = nameOf(payload)
     if (downstream === undefined) return NOW
     return chain(breakers.admit(downstream), (found): Admitted | Later =>
-      'delayMs' in found ? { as: 'later', ...found } : { as: 'now', pass: found },
+      'delayMs' in found ? { as: 'later', ...found } : { ...NOW, pass: found },
     )
   }
 }

@@ -79,6 +79,7 @@ const rules: readonly CodeRule[] = [
   {
     codes: [
       'MILLRACE_LEASE_LOST',
+      'MILLRACE_SLOT_LOST',
       'MILLRACE_SHUTTING_DOWN',
       'MILLRACE_WORKER_LOST',
       'MILLRACE_CONTEXT_CLOSED',

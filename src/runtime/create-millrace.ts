@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, QueueRef } from '../admin/admin.ts'
 import { createAdmin } from '../admin/create-admin.ts'
 import type { Breakers } from '../flow/breakers.ts'
+import type { ConcurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import { type Meter, meter } from '../flow/meter.ts'
 import { mostSlots, type QueueFlow, queueFlow } from '../flow/queue-flow.ts'
 import { hasCode, MillraceError } from '../model/errors.ts'
@@ -17,6 +18,7 @@ import type { MillraceOptions } from './create.ts'
 import type { Departures } from './departures.ts'
 import {
   breakersOf,
+  concurrencyLimiterOf,
   limiterOf,
   measureOf,
   resumedConsumers,
@@ -43,6 +45,7 @@ interface Lane {
   readonly departures: Departures
   readonly meter: Meter
   readonly breakers: Breakers | undefined
+  readonly limits: ConcurrencyLimiter | undefined
 }
 
 /** Handlers start outside of whoever called us: no request's async context leaks into a message (SEC-04). */
@@ -78,6 +81,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     measureOf: (name) => measureOf(find(name).meter, parts.store),
     resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, parts.store),
     breakersOf: (name) => find(name).breakers,
+    limitsOf: (name) => find(name).limits,
     storeFault: (cause) => storeError(cause, parts.store),
     concurrencyOf: (name) => flows.get(name)?.most ?? 10,
     closed: closed.signal,
@@ -94,6 +98,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
       meter: lane.meter,
       breakers: lane.breakers,
       limiter: limiterOf(lane.queue, resolved, parts.store),
+      limits: lane.limits,
       definition: lane.queue,
       store: parts.store,
       gauge: () => sightOf(parts.transport, name),
@@ -163,6 +168,7 @@ function makeLanes<Tx>(
       counters,
       meter: measures,
       breakers: broken,
+      limits: concurrencyLimiterOf(queue, resolved, store, measures),
     })
   }
   return lanes

@@ -4,6 +4,7 @@ import { isObject, read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import { resolveBreaker } from './breaker-choice.ts'
 import { resolveCapacity } from './capacity-choice.ts'
+import { resolveConcurrencyLimit } from './concurrency-limit-choice.ts'
 import type { QueueDefinition, QueueOptions, RetryOptions } from './queue.ts'
 import { resolveRateLimit } from './rate-limit-choice.ts'
 
@@ -26,6 +27,7 @@ const KEYS = [
   'breaker',
   'gate',
   'rateLimit',
+  'concurrencyLimit',
   'classify',
   'codec',
 ]
@@ -69,6 +71,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
     ageingMs: resolveAgeing(options, found),
     ...(options.downstream ? { downstream: options.downstream } : {}),
     rateLimit: resolveRateLimit(options.rateLimit, found),
+    concurrencyLimit: resolveConcurrencyLimit(options.concurrencyLimit, found),
     breaker: resolveBreaker(options.downstream, options, found),
     classify: options.classify,
     codec: options.codec ?? jsonCodec,

@@ -1,4 +1,5 @@
 import { type Breakers, breakers } from '../flow/breakers.ts'
+import { type ConcurrencyLimiter, concurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import { resetEverywhere } from '../flow/consumer-switch.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Meter } from '../flow/meter.ts'
@@ -7,10 +8,12 @@ import type { QueueFlow } from '../flow/queue-flow.ts'
 import { type RateLimiter, rateLimiter } from '../flow/rate-limiter.ts'
 import type { QueueSight } from '../flow/slot-control.ts'
 import { backendError } from '../model/backend-error.ts'
+import { processSlots } from '../store/process-slots.ts'
 import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { AnyQueue } from './queue.ts'
+import { GRACE_MS, leaseMsOf } from './worker-deps.ts'
 
 /** What the number of handlers follows. A backend that cannot be browsed says nothing of it. */
 export async function sightOf(transport: Transport, queue: string): Promise<QueueSight> {
@@ -73,4 +76,30 @@ export function limiterOf(
   const shared = rateLimit.scope === 'store' ? store?.buckets : undefined
   const buckets = shared ?? processBuckets(clock)
   return rateLimiter({ ...rateLimit, queue: name, buckets, clock, logger })
+}
+
+export function concurrencyLimiterOf(
+  queue: AnyQueue,
+  { clock, random, logger }: Pick<ResolvedOptions, 'clock' | 'random' | 'logger'>,
+  store: Store | undefined,
+  meter: Meter,
+): ConcurrencyLimiter | undefined {
+  const { concurrencyLimit, name } = queue
+  if (concurrencyLimit === undefined) return undefined
+  const shared = concurrencyLimit.scope === 'store' ? store?.slots : undefined
+  let fence = 0n
+  const nextFence = (): bigint => {
+    fence += 1n
+    return fence
+  }
+  return concurrencyLimiter({
+    ...concurrencyLimit,
+    queue: name,
+    slots: shared ?? processSlots(clock, new Map(), nextFence),
+    lease: shared && { ownMs: leaseMsOf(queue), graceMs: GRACE_MS },
+    handlerMs: () => meter.own()?.handlerMs,
+    clock,
+    random,
+    logger,
+  })
 }

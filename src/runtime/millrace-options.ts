@@ -110,9 +110,10 @@ function checkBreakers(
 ): void {
   if (store !== undefined || isStoring(transport) || !Array.isArray(queues)) return
   for (const queue of queues) {
-    if (read(read(queue, 'rateLimit'), 'scope') === 'store') {
+    for (const [option, what] of SHARED_LIMITS) {
+      if (read(read(queue, option), 'scope') !== 'store') continue
       found.add(
-        `store: queue ${show(read(queue, 'name'))} has a rateLimit that all workers share through a store; give one (see millrace/store), or write rateLimit: { scope: 'process' }: then it is the rate of each process`,
+        `store: queue ${show(read(queue, 'name'))} has a ${option} that all workers share through a store; give one (see millrace/store), or write ${option}: { scope: 'process' }: then it is the ${what} of each process`,
       )
     }
     if (read(read(queue, 'breaker'), 'scope') !== 'store') continue
@@ -122,6 +123,11 @@ function checkBreakers(
     )
   }
 }
+
+const SHARED_LIMITS = [
+  ['rateLimit', 'rate'],
+  ['concurrencyLimit', 'limit'],
+] as const
 
 function isDefinition(queue: unknown): boolean {
   return DEFINED.every((name) => read(queue, name) !== undefined)

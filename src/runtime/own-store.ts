@@ -10,7 +10,7 @@ export interface StoreChoice {
 }
 
 /**
- * The store that was given; else the transport's own, where a queue shares a breaker or a rate with other workers. Who shares nothing has
+ * The store that was given; else the transport's own, where a queue shares a breaker, a rate or a limit with other workers. Who shares nothing has
  * none: its tables need not be made.
  */
 export function storeOf({ transport, store, queues }: StoreChoice): StoreConnector | undefined {
@@ -24,7 +24,7 @@ export function isStoring(transport: unknown): transport is StoringConnector {
 }
 
 function sharesFlow(queue: object): boolean {
-  return (['breaker', 'rateLimit'] as const).some(
+  return (['breaker', 'rateLimit', 'concurrencyLimit'] as const).some(
     (part) => read(read(queue, part), 'scope') === 'store',
   )
 }

@@ -3,6 +3,7 @@ import type { Codec } from '../codec/codec.ts'
 import type { Classify } from '../model/classify.ts'
 import type { BreakerChoice, BreakerOptions, GateOptions } from './breaker-choice.ts'
 import type { CapacityChoice, CapacityOptions } from './capacity-choice.ts'
+import type { ConcurrencyLimitChoice, ConcurrencyLimitOptions } from './concurrency-limit-choice.ts'
 import type { RateLimitChoice, RateLimitOptions } from './rate-limit-choice.ts'
 
 /** What a queue is. `defineQueue` fills the defaults and refuses what cannot work. */
@@ -63,6 +64,11 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
   readonly gate?: GateOptions | false
   /** Messages per second, of the queue and of each key, that all workers together let run. Default: as fast as they can. */
   readonly rateLimit?: RateLimitOptions<StandardSchemaV1.InferOutput<Schema>>
+  /**
+   * How many messages run side by side, of the queue and of each key, in all workers together. Default: as many as the workers'
+   * `concurrency` lets.
+   */
+  readonly concurrencyLimit?: ConcurrencyLimitOptions<StandardSchemaV1.InferOutput<Schema>>
   /** Asked before the built-in classifier; undefined leaves it to the built-in one. */
   readonly classify?: Classify
   /** How payloads become bytes. Default: JSON. */
@@ -100,6 +106,7 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   downstream?(payload: Out): string
   readonly breaker: BreakerChoice | undefined
   readonly rateLimit: RateLimitChoice<Out> | undefined
+  readonly concurrencyLimit: ConcurrencyLimitChoice<Out> | undefined
   readonly classify: Classify | undefined
   readonly codec: Codec
 }

@@ -25,9 +25,21 @@ export class LeaseLost extends MillraceError {
   }
 }
 
+/** Why the signal of a handler fired: so many may run side by side, and it is none of them any more. */
+export class SlotLost extends MillraceError {
+  constructor(names: Names) {
+    super(
+      'MILLRACE_SLOT_LOST',
+      `queue "${names.queue}": message ${names.messageId} has lost its slot (concurrencyLimit), as it was not renewed in time; stop, another may run in its place; the message is given back`,
+      { retryable: true, fields: names },
+    )
+  }
+}
+
 /** After its signal fired a handler may still have succeeded; a failure is blamed on what fired the signal. */
 export function endOfAborted(outcome: RunEnd, reason: unknown): RunEnd {
   if (reason instanceof LeaseLost) return { kind: 'lost' }
+  if (outcome.kind === 'failed' && reason instanceof SlotLost) return { kind: 'interrupted' }
   if (outcome.kind !== 'failed' || !(reason instanceof HandlerTimeout)) return outcome
   return { kind: 'failed', error: reason }
 }

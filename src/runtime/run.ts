@@ -8,7 +8,7 @@ import { type Effect, type EffectState, effect } from './effect.ts'
 import { handlerContext } from './handler-context.ts'
 import { type LooseEnds, looseEnds } from './loose-ends.ts'
 import type { Message } from './message.ts'
-import { endOfAborted, forbiddenError, HandlerTimeout, LeaseLost } from './run-errors.ts'
+import { endOfAborted, forbiddenError, HandlerTimeout, LeaseLost, SlotLost } from './run-errors.ts'
 import { GRACE_MS, leaseMsOf, type WorkerDeps } from './worker-deps.ts'
 
 export type RunEnd =
@@ -60,6 +60,7 @@ export class Run<Tx = unknown> {
   start(): void {
     const { deps } = this
     deps.counters.started++
+    this.ticket.slot?.whenLost(this.loseSlot)
     let answer: unknown
     try {
       answer = deps.handler(this.message, handlerContext(this))
@@ -110,6 +111,15 @@ export class Run<Tx = unknown> {
     if (this.#over || this.abort.reason instanceof LeaseLost) return
     this.abort.abort(new LeaseLost(this.names))
     this.#allowGrace({ kind: 'lost' })
+  }
+
+  /** Another message may run in its place: the handler is told, and the message given back. */
+  readonly loseSlot = (): void => {
+    if (this.#over || this.abort.aborted) return
+    const error = new SlotLost(this.names)
+    this.deps.logger.warn(error.message, this.names)
+    this.abort.abort(error)
+    this.#allowGrace({ kind: 'interrupted' })
   }
 
   /** The process ends: the handler is told and the message given back. */
@@ -211,6 +221,8 @@ export class Run<Tx = unknown> {
   }
 
   #forbidden(): MillraceError | undefined {
+    // A process that was stopped gets here before the timer that would have told it.
+    if (this.ticket.slot?.isOver() === true) this.loseSlot()
     if (!this.#over && !this.abort.aborted) return undefined
     return forbiddenError(this.abort.reason, this.names)
   }

@@ -127,7 +127,7 @@ function beginAll(
 
 /** The one place where the flow of a queue may keep a message back; it may have to ask the store first. */
 function runOrWait<Tx>(
-  { flow, clock }: WorkerDeps<Tx>,
+  { flow }: WorkerDeps<Tx>,
   hands: Hands,
   { mayStart, hold }: Holding,
   { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
@@ -138,9 +138,10 @@ function runOrWait<Tx>(
     if (admitted.as === 'later') {
       return hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
     }
-    if (mayStart(delivery)) return hands.start(delivery, message, admitted)
-    // Nobody else may try its downstream before this is said.
-    flow.concluded({ as: 'undecided' }, { at: clock.now(), pass: admitted.pass })
+    const isOurs = admitted.slot?.isOver() !== true
+    if (isOurs && mayStart(delivery)) return hands.start(delivery, message, admitted)
+    // Nobody else may try its downstream, or have its slot, before this is said.
+    flow.unused(admitted)
     hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
   })
 }

@@ -52,7 +52,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
         await held.changed()
         continue
       }
-      const max = Math.min(free, transport.traits.limits.receiveBatch)
+      const max = Math.min(free, flow.appetite(), transport.traits.limits.receiveBatch)
       const batch = await receiver.receive(from, { max, waitMs: RECEIVE_WAIT_MS })
       const taking = batch.length > 0 ? taken.take(batch) : undefined
       if (taking !== undefined) await taking
@@ -87,6 +87,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     },
     stop: () => {
       stopped.abort()
+      flow.stop()
       held.notify()
     },
     drained: async () => {

@@ -19,6 +19,7 @@ import { pause } from './pause.ts'
 import { resume } from './resume.ts'
 import { scale } from './scale.ts'
 import { send } from './send.ts'
+import { slots } from './slots.ts'
 import { start } from './start.ts'
 import { stats } from './stats.ts'
 
@@ -42,6 +43,7 @@ export const commands: readonly Command[] = [
   resume,
   breakers,
   breaker,
+  slots,
   message,
   cancel,
   migrate,

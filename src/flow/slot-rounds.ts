@@ -1,0 +1,143 @@
+import type { Cancel, Clock } from '../model/clock.ts'
+import type { Logger } from '../model/logger.ts'
+import type { HeldSlot, SlotLimits, Slots } from '../store/slots.ts'
+import { holderOf } from './holder.ts'
+import { queueWarning } from './queue-warning.ts'
+import { type SlotFound, slotAsks } from './slot-asks.ts'
+
+/** Asks for the slots of one queue and gives them back, one call for all that want something at the time. */
+export interface SlotRounds {
+  /** While the pool is full it waits for a bounded time, and is asked for again and again. */
+  ask(key: string | undefined): Promise<SlotFound>
+  /** At once, so that what waits here or elsewhere may have it. One that cannot be given back ends by itself. */
+  release(slot: HeldSlot): void
+  /** How many messages may be taken at once: one after the pool was full, then twice as many with each answer that it was not. */
+  appetite(): number
+  /** What waits goes back, and nothing waits from now on. */
+  stop(): void
+  /** When nothing is to be given back any more. */
+  settled(): Promise<void>
+}
+
+export interface SlotRoundsOptions {
+  readonly queue: string
+  readonly slots: Slots
+  readonly pool: string
+  readonly limits: SlotLimits
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly random: () => number
+  readonly logger: Logger
+}
+
+/** A slot that is freed in another process is found within the longest of these. */
+const POLL_MIN_MS = 25
+const POLL_MAX_MS = 500
+/** As many as a store takes in one call. */
+const BATCH_MAX = 10_000
+
+export function slotRounds(options: SlotRoundsOptions): SlotRounds {
+  const { clock, random } = options
+  const name = holderOf(random)
+  const asks = slotAsks()
+  const calls = slotCalls(options)
+  const released: HeldSlot[] = []
+  let asked = 0
+  let due = false
+  let running: Promise<void> | undefined
+  let appetite = BATCH_MAX
+  let pollMs = POLL_MIN_MS
+  let cancel: Cancel | undefined
+
+  const take = async (): Promise<void> => {
+    const batch = asks.take(BATCH_MAX)
+    const askedAt = clock.now()
+    const answers = await calls.acquire(batch)
+    if (answers === undefined) {
+      for (const one of batch) one.answer({ as: 'away' })
+      return
+    }
+    const isNews = asks.tell(batch, answers, { askedAt, now: clock.now() })
+    const isFull = answers.some((one) => one.as === 'full' && one.of === 'pool')
+    appetite = isFull ? 1 : Math.min(BATCH_MAX, appetite * 2)
+    pollMs = isNews ? POLL_MIN_MS : Math.min(POLL_MAX_MS, pollMs * 2)
+  }
+
+  const rounds = async (): Promise<void> => {
+    // What the same turn asks for is in the same call.
+    await undefined
+    while (due) {
+      due = false
+      if (released.length > 0) await calls.release(released.splice(0, BATCH_MAX))
+      if (asks.some) await take()
+    }
+  }
+
+  const wake = (): void => {
+    due = true
+    cancel?.()
+    running ??= rounds().finally(() => {
+      running = undefined
+      if (due || released.length > 0) wake()
+      else if (asks.some) cancel = clock.after(pollMs * (0.5 + random() / 2), wake)
+    })
+  }
+
+  return {
+    ask(key) {
+      asked += 1
+      const found = asks.add({ holder: `${name}:${asked}`, key }, clock.now())
+      wake()
+      return found
+    },
+    release(slot) {
+      released.push(slot)
+      wake()
+    },
+    appetite: () => appetite,
+    stop() {
+      cancel?.()
+      asks.stop()
+    },
+    async settled() {
+      while (running !== undefined) await running
+    },
+  }
+}
+
+interface SlotCalls {
+  /** Undefined: nobody could say. */
+  acquire(
+    batch: Parameters<Slots['acquire']>[2],
+  ): Promise<Awaited<ReturnType<Slots['acquire']>> | undefined>
+  release(batch: readonly HeldSlot[]): Promise<void>
+}
+
+/** Of a store that may be away: said once, until it is back. */
+function slotCalls(options: SlotRoundsOptions): SlotCalls {
+  const { slots, pool, limits, leaseMs } = options
+  const warn = queueWarning(options)
+  let failing = false
+  const failed = (what: string, error: unknown): undefined => {
+    if (!failing) warn(what, error)
+    failing = true
+  }
+  return {
+    async acquire(batch) {
+      try {
+        const answers = await slots.acquire(pool, limits, batch, leaseMs)
+        failing = false
+        return answers
+      } catch (error) {
+        return failed('its slots (concurrencyLimit) cannot be counted; its messages wait', error)
+      }
+    },
+    async release(batch) {
+      try {
+        await slots.release(pool, batch)
+      } catch (error) {
+        failed('its slots cannot be given back; they end by themselves', error)
+      }
+    },
+  }
+}

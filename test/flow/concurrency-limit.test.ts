@@ -1,0 +1,352 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  type App,
+  type ConcurrencyLimitOptions,
+  createMillrace,
+  defineQueue,
+  silentLogger,
+} from 'millrace'
+import { memory } from 'millrace/memory'
+import { memoryStore, type StoreConnector } from 'millrace/store'
+import { virtualClock } from 'millrace/testing'
+import { z } from 'zod'
+import { pause } from '../../src/model/clock.ts'
+import { closeNow } from '../runtime/stage.ts'
+
+interface Call {
+  readonly tenant: string
+  readonly n: number
+}
+
+const base = {
+  name: 'calls',
+  owner: 'team-flow',
+  payload: z.object({ tenant: z.string(), n: z.number() }),
+  retry: { attempts: 1 },
+}
+
+/** What runs at any time, by the handlers' own word. */
+function recorder() {
+  const running = new Map<string, number>()
+  const seen = { most: 0, mostOfKey: 0, ended: 0, runs: [] as Call[] }
+  return {
+    seen,
+    began(call: Call): void {
+      running.set(call.tenant, (running.get(call.tenant) ?? 0) + 1)
+      const all = [...running.values()]
+      seen.most = Math.max(
+        seen.most,
+        all.reduce((sum, n) => sum + n, 0),
+      )
+      seen.mostOfKey = Math.max(seen.mostOfKey, ...all)
+      seen.runs.push(call)
+    },
+    ended({ tenant }: Call): void {
+      running.set(tenant, (running.get(tenant) ?? 0) - 1)
+      seen.ended++
+    },
+  }
+}
+
+interface FleetOptions {
+  readonly apps?: number
+  readonly concurrency?: number
+  readonly handlerMs?: number
+  readonly store?: StoreConnector
+}
+
+async function fleet(concurrencyLimit: ConcurrencyLimitOptions<Call>, options: FleetOptions = {}) {
+  const { apps: count = 3, concurrency = 10, handlerMs = 200, store = memoryStore() } = options
+  const clock = virtualClock()
+  const transport = memory()
+  const queue = defineQueue({ ...base, concurrencyLimit })
+  const { seen, began, ended } = recorder()
+  const apps: App[] = []
+  for (let i = 0; i < count; i++) {
+    const parts = { transport, store, queues: [queue], clock, logger: silentLogger }
+    const app = await createMillrace(parts)
+    app.work(
+      queue,
+      async ({ payload }, { signal }) => {
+        began(payload)
+        await pause(clock, handlerMs, signal).catch(() => undefined)
+        ended(payload)
+        signal.throwIfAborted()
+      },
+      { concurrency },
+    )
+    await app.start()
+    apps.push(app)
+  }
+  const [app] = apps
+  assert.ok(app)
+  const send = (tenant: string, many: number) =>
+    app.sendBatch(
+      queue,
+      Array.from({ length: many }, (_, n) => ({ tenant, n })),
+    )
+  const close = async (): Promise<void> => {
+    for (const one of apps) await closeNow(one, clock)
+  }
+  return { app, apps, clock, queue, seen, send, close, store, transport }
+}
+
+test('All workers together run no more than the queue’s limit, and keep it busy.', async () => {
+  const { app, clock, queue, seen, send, close } = await fleet({ max: 4 })
+  await send('a', 200)
+  await clock.advance(5_000)
+  assert.equal(seen.most, 4)
+  assert.ok(seen.ended >= 95, `${seen.ended} of 100 possible in 5 s`)
+  await clock.advance(6_000)
+  assert.equal(seen.ended, 200, 'one attempt was enough for each: waiting costs none')
+  const { dead, inFlight, scheduled } = await app.admin.stats(queue)
+  assert.deepEqual([dead, inFlight, scheduled], [0, 0, 0])
+  await close()
+})
+
+test('A key runs no more than its limit, and delays no other key.', async () => {
+  const { clock, seen, send, close } = await fleet({
+    perKey: { key: ({ tenant }) => tenant, max: 1 },
+  })
+  await send('noisy', 100)
+  await clock.advance(2_000)
+  await send('quiet', 1)
+  await clock.advance(300)
+  assert.ok(seen.runs.some(({ tenant }) => tenant === 'quiet'))
+  assert.equal(seen.mostOfKey, 1)
+  await clock.advance(60_000)
+  assert.equal(seen.ended, 101)
+  assert.equal(seen.mostOfKey, 1)
+  await close()
+})
+
+/** A store whose slots nobody can ask for while it is away. */
+function awayStore() {
+  const kept = memoryStore()
+  const state = { away: false }
+  const asked = <T>(call: () => Promise<T>): Promise<T> =>
+    state.away ? Promise.reject(new Error('connection refused')) : call()
+  const store: StoreConnector = {
+    ...kept,
+    connect: async (context) => {
+      const found = await kept.connect(context)
+      const { slots } = found
+      return {
+        ...found,
+        slots: {
+          acquire: (...given) => asked(() => slots.acquire(...given)),
+          renew: (...given) => asked(() => slots.renew(...given)),
+          release: (...given) => asked(() => slots.release(...given)),
+          count: (...given) => asked(() => slots.count(...given)),
+        },
+      }
+    },
+  }
+  return { store, state }
+}
+
+test('While the store is away nothing begins; what runs is told to stop before its slot is given to another, and costs no attempt.', async () => {
+  const { store, state } = awayStore()
+  const { app, clock, queue, seen, send, close } = await fleet(
+    { max: 2 },
+    { store, handlerMs: 25_000 },
+  )
+  await send('a', 3)
+  await clock.advance(1_000)
+  assert.equal(seen.runs.length, 2)
+  state.away = true
+  await clock.advance(22_000)
+  assert.equal(seen.runs.length, 2, 'they run on while the store may come back')
+  await clock.advance(60_000)
+  assert.equal(seen.ended, 2)
+  assert.equal(seen.runs.length, 2, 'nothing began meanwhile')
+  state.away = false
+  await clock.advance(120_000)
+  assert.equal(seen.most, 2)
+  const { dead, inFlight, scheduled } = await app.admin.stats(queue)
+  assert.deepEqual([dead, inFlight, scheduled], [0, 0, 0])
+  await close()
+})
+
+test('A handler whose slot is lost is told why, and its message runs again with the same attempt.', async () => {
+  const { store, state } = awayStore()
+  const clock = virtualClock()
+  const limit = { retry: { attempts: 2 }, handlerTimeoutMs: 600_000, concurrencyLimit: { max: 1 } }
+  const queue = defineQueue({ ...base, ...limit })
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const app = await createMillrace({ transport: memory(), store, queues: [queue], clock, logger })
+  const attempts: number[] = []
+  const reasons: unknown[] = []
+  app.work(queue, async ({ attempt }, { signal }) => {
+    attempts.push(attempt)
+    if (attempts.length > 1) return
+    await pause(clock, 600_000, signal).catch(() => undefined)
+    reasons.push(signal.reason)
+    signal.throwIfAborted()
+  })
+  await app.start()
+  await app.send(queue, { tenant: 'a', n: 1 }, {})
+  await clock.advance(1_000)
+  assert.deepEqual(await app.admin.slots(queue), {
+    queue: 'calls',
+    max: 1,
+    maxPerKey: undefined,
+    held: 1,
+    keys: [],
+  })
+  state.away = true
+  await clock.advance(29_000)
+  await clock.advance(5_000)
+  const [reason] = reasons
+  assert.ok(reason instanceof Error && 'code' in reason)
+  assert.equal(reason.code, 'MILLRACE_SLOT_LOST')
+  assert.ok(lines.some((line) => /slots .*cannot be renewed/.test(line)))
+  assert.ok(lines.some((line) => /has lost its slot/.test(line)))
+  state.away = false
+  await clock.advance(30_000)
+  assert.deepEqual(attempts, [1, 1])
+  assert.equal((await app.admin.slots(queue))?.held, 0)
+  await closeNow(app, clock)
+})
+
+test('A worker that closes gives back its slots and what waits for one, at once.', async () => {
+  const { apps, clock, queue, seen, send, store, transport } = await fleet(
+    { max: 1 },
+    { apps: 2, handlerMs: 10_000 },
+  )
+  await send('a', 8)
+  await clock.advance(1_000)
+  assert.equal(seen.runs.length, 1)
+  const closing = Promise.all(apps.map((app) => app.close({ timeoutMs: 20_000 })))
+  await clock.advance(100)
+  await clock.advance(15_000)
+  await closing
+  assert.deepEqual([seen.runs.length, seen.ended], [1, 1])
+  const look = await createMillrace({
+    transport,
+    store,
+    queues: [queue],
+    clock,
+    logger: silentLogger,
+  })
+  assert.equal((await look.admin.slots(queue))?.held, 0)
+  const { depth, inFlight } = await look.admin.stats(queue)
+  assert.deepEqual([depth, inFlight], [7, 0])
+  await closeNow(look, clock)
+})
+
+test('A message that a breaker or a rate keeps back holds no slot.', async () => {
+  const clock = virtualClock()
+  const queue = defineQueue({
+    ...base,
+    concurrencyLimit: { max: 2 },
+    rateLimit: { perSecond: 1, burst: 1 },
+  })
+  const app = await createMillrace({
+    ...{ transport: memory(), queues: [queue], clock, logger: silentLogger },
+  })
+  let ran = 0
+  app.work(queue, () => void ran++)
+  await app.start()
+  await app.sendBatch(
+    queue,
+    Array.from({ length: 20 }, (_, n) => ({ tenant: 'a', n })),
+  )
+  await clock.advance(1_500)
+  assert.ok(ran >= 1 && ran <= 3, `${ran}`)
+  assert.equal((await app.admin.slots(queue))?.held, 0)
+  await clock.advance(25_000)
+  assert.equal(ran, 20)
+  await closeNow(app, clock)
+})
+
+test('In a queue in order the key waits with its message, and order holds.', async () => {
+  const clock = virtualClock()
+  const queue = defineQueue({
+    ...base,
+    orderingKey: ({ tenant }) => tenant,
+    onDead: 'continue',
+    concurrencyLimit: { max: 2 },
+  })
+  const app = await createMillrace({
+    ...{ transport: memory(), queues: [queue], clock, logger: silentLogger },
+  })
+  const { seen, began, ended } = recorder()
+  app.work(queue, async ({ payload }) => {
+    began(payload)
+    await pause(clock, 50)
+    ended(payload)
+  })
+  await app.start()
+  for (const tenant of ['a', 'b', 'c', 'd']) {
+    await app.sendBatch(
+      queue,
+      Array.from({ length: 10 }, (_, n) => ({ tenant, n })),
+    )
+  }
+  await clock.advance(60_000)
+  assert.deepEqual([seen.most, seen.mostOfKey, seen.ended], [2, 1, 40])
+  for (const tenant of ['a', 'b', 'c', 'd']) {
+    const numbers = seen.runs.filter((one) => one.tenant === tenant).map(({ n }) => n)
+    assert.deepEqual(
+      numbers,
+      numbers.toSorted((x, y) => x - y),
+    )
+  }
+  await closeNow(app, clock)
+})
+
+test('With scope process each process counts its own, and no store is needed.', async () => {
+  const { name, connect } = memory()
+  const transport = { name, connect }
+  const clock = virtualClock()
+  const own = defineQueue({ ...base, concurrencyLimit: { max: 2, scope: 'process' } })
+  const app = await createMillrace({ transport, queues: [own], clock, logger: silentLogger })
+  const { seen, began, ended } = recorder()
+  app.work(own, async ({ payload }) => {
+    began(payload)
+    await pause(clock, 100)
+    ended(payload)
+  })
+  await app.start()
+  await app.sendBatch(
+    own,
+    Array.from({ length: 20 }, (_, n) => ({ tenant: 'a', n })),
+  )
+  await clock.advance(1_100)
+  assert.deepEqual([seen.most, seen.ended], [2, 20])
+  await closeNow(app, clock)
+})
+
+test('What is missing or wrong with a limit is said before the first message.', async () => {
+  const shared = defineQueue({ ...base, concurrencyLimit: { max: 1 } })
+  // A broker, which is no store.
+  const { name, connect } = memory()
+  await assert.rejects(createMillrace({ transport: { name, connect }, queues: [shared] }), {
+    code: 'MILLRACE_INVALID_OPTIONS',
+    message:
+      /store: queue "calls" has a concurrencyLimit .*concurrencyLimit: \{ scope: 'process' \}/,
+  })
+  for (const [concurrencyLimit, message] of [
+    [{}, /concurrencyLimit: expected max, perKey or both/],
+    [{ max: 0 }, /concurrencyLimit.max: expected an integer from 1 to 100000, got 0/],
+    [{ perKey: { max: 1 } }, /concurrencyLimit.perKey.key: expected a function of the payload/],
+    [{ perKey: { key: String } }, /concurrencyLimit.perKey.max: expected an integer from 1/],
+    [{ maxx: 1 }, /unknown option "concurrencyLimit.maxx", did you mean "concurrencyLimit.max"/],
+    [{ max: 1, scope: 'all' }, /concurrencyLimit.scope: expected "store" or "process", got "all"/],
+    [5, /concurrencyLimit: expected \{ max, perKey, scope \}, got 5; how many run in one process/],
+  ] as const) {
+    assert.throws(() => defineQueue(Object({ ...base, concurrencyLimit })), message)
+  }
+})
+
+test('Without a limit nobody is asked, and admin says that there is none.', async () => {
+  const clock = virtualClock()
+  const queue = defineQueue(base)
+  const app = await createMillrace({ transport: memory(), queues: [queue], clock })
+  assert.equal(await app.admin.slots(queue), null)
+  assert.equal(app.admin.backend().store, undefined)
+  await closeNow(app, clock)
+})
