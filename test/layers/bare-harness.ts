@@ -56,8 +56,10 @@ export function bareHarness({ name, more, on }: BareHarnessOptions): Harness {
       return opened
     },
     vanish: async (transport) => deaths.get(transport)?.(),
-    async freshQueue({ owner = DEFAULT_OWNER } = {}) {
-      const queue = { name: await memory.freshQueue({ owner }), owner, maxDepth: undefined }
+    async freshQueue({ owner = DEFAULT_OWNER, ageingMs } = {}) {
+      const ageing = ageingMs === undefined ? {} : { ageingMs }
+      const name = await memory.freshQueue({ owner })
+      const queue = { name, owner, maxDepth: undefined, ...ageing }
       known.push(queue)
       await Promise.all([...open].map((transport) => transport.topology.ensure([queue], signal)))
       return queue.name
