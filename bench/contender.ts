@@ -4,6 +4,8 @@ export interface Parcel {
   /** When `send` was called, in ms of the machine's monotonic clock (comparable between processes). */
   readonly at: number
   readonly note: string
+  /** On a queue in order: what stays in order. */
+  readonly key?: string | undefined
 }
 
 /** Where a contender keeps its messages: empty, and its own, in every run. */
@@ -23,6 +25,8 @@ export interface Opened {
   work(run: (parcel: Parcel) => void): Promise<void>
   /** Starts a worker whose handler inserts one row, once per message whatever happens; `run` is called after that. */
   workWithEffect?(run: (parcel: Parcel) => void): Promise<void>
+  /** A queue of this name at the same place, in order by the `key` of each parcel. It ends with this one. */
+  inOrder?(name: string): Promise<Opened>
   /** Messages that are not done: ready, scheduled or in flight. */
   remaining(): Promise<number>
   /** Rows that `workWithEffect` inserted. */
@@ -88,6 +92,8 @@ export interface Question {
   readonly share: number
   readonly limitMs: number
   readonly backends: readonly Backend[]
+  /** What the others do not do alike. */
+  readonly oursOnly?: true
   ask(round: Round): Promise<Figures>
 }
 

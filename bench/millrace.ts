@@ -1,14 +1,19 @@
-import { type App, createMillrace, defineQueue } from 'millrace'
+import { type App, createMillrace, defineQueue, type QueueDefinition } from 'millrace'
 import { z } from 'zod'
 import type { Opened, Parcel, Place } from './contender.ts'
 import type { Store } from './store.ts'
 
-const queue = defineQueue({
-  name: 'parcels',
-  owner: 'bench',
-  payload: z.object({ n: z.number(), at: z.number(), note: z.string() }),
-  capacity: 'unbounded',
-})
+const common = { owner: 'bench', capacity: 'unbounded' } as const
+const parcel = { n: z.number(), at: z.number(), note: z.string() }
+const parcels = defineQueue({ name: 'parcels', ...common, payload: z.object(parcel) })
+
+function inOrder(name: string) {
+  const payload = z.object({ ...parcel, key: z.string() })
+  return defineQueue({
+    ...{ name, ...common, payload },
+    ...{ orderingKey: ({ key }: z.infer<typeof payload>) => key, onDead: 'continue' },
+  })
+}
 
 /** `variant`: backend, concurrency, and `full` or `normal` for SQLite. */
 export async function open(place: Place, variant: string): Promise<Opened> {
@@ -41,9 +46,52 @@ export async function open(place: Place, variant: string): Promise<Opened> {
 
 async function openOn<Tx>(store: Store<Tx>, concurrency: number): Promise<Opened> {
   const { transport, keeps } = store
-  const parts = { transport, queues: [queue], ...(keeps === undefined ? {} : { store: keeps }) }
-  const app = await createMillrace(parts)
+  const parts = { transport, ...(keeps === undefined ? {} : { store: keeps }) }
   const apps: App<Tx>[] = []
+  const open = async (
+    queue: typeof parcels | ReturnType<typeof inOrder>,
+    more: { readonly inbox?: typeof store.inbox } = {},
+  ): Promise<App<Tx>> => {
+    const app = await createMillrace<Tx>({ ...parts, ...more, queues: [queue] })
+    apps.push(app)
+    return app
+  }
+  const app = await open(parcels)
+  return {
+    ...acts(app, parcels, concurrency),
+    async workWithEffect(run: (parcel: Parcel) => void) {
+      await store.prepare()
+      const withInbox = await open(parcels, { inbox: store.inbox })
+      withInbox.work(
+        parcels,
+        async ({ id, payload }, ctx) => {
+          await ctx.tx((tx) => store.effect(tx, id, payload.note))
+          run(payload)
+        },
+        { concurrency },
+      )
+      await withInbox.start()
+    },
+    effects: () => store.effects(),
+    async inOrder(name) {
+      const queue = inOrder(name)
+      const ordered = await open(queue)
+      return { ...acts(ordered, queue, concurrency), close: () => ordered.close() }
+    },
+    async close() {
+      for (const one of apps.reverse()) await one.close()
+      await store.close()
+    },
+  }
+}
+
+type Acts = Pick<Opened, 'send' | 'sendMany' | 'work' | 'remaining'>
+
+function acts<Tx, Payload extends Parcel>(
+  app: App<Tx>,
+  queue: QueueDefinition<Parcel, Payload>,
+  concurrency: number,
+): Acts {
   return {
     async send(parcel) {
       await app.send(queue, parcel)
@@ -55,28 +103,9 @@ async function openOn<Tx>(store: Store<Tx>, concurrency: number): Promise<Opened
       app.work(queue, ({ payload }) => run(payload), { concurrency })
       await app.start()
     },
-    async workWithEffect(run: (parcel: Parcel) => void) {
-      await store.prepare()
-      const withInbox = await createMillrace<Tx>({ ...parts, inbox: store.inbox })
-      apps.push(withInbox)
-      withInbox.work(
-        queue,
-        async ({ id, payload }, ctx) => {
-          await ctx.tx((tx) => store.effect(tx, id, payload.note))
-          run(payload)
-        },
-        { concurrency },
-      )
-      await withInbox.start()
-    },
     async remaining() {
       const { depth, inFlight, scheduled } = await app.admin.stats(queue)
       return (depth ?? 0) + (inFlight ?? 0) + (scheduled ?? 0)
-    },
-    effects: () => store.effects(),
-    async close() {
-      for (const one of [...apps, app]) await one.close()
-      await store.close()
     },
   }
 }

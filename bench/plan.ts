@@ -59,8 +59,10 @@ function whole(name: string, given: string): number {
 /** Who answers this question; the start moves on with each round, so that nobody is always first. */
 export function order(plan: Plan, question: Question, round: number): readonly Contender[] {
   const asked = plan.contenders.filter(
-    ({ backend, only }) =>
-      question.backends.includes(backend) && (only === undefined || only.includes(question.id)),
+    ({ backend, only, ours }) =>
+      question.backends.includes(backend) &&
+      (ours || !question.oursOnly) &&
+      (only === undefined || only.includes(question.id)),
   )
   const start = asked.length === 0 ? 0 : round % asked.length
   return [...asked.slice(start), ...asked.slice(0, start)]

@@ -6,6 +6,7 @@ import { question as enqueueCallers } from './enqueue-callers.ts'
 import { question as enqueueOne } from './enqueue-one.ts'
 import { question as idle } from './idle.ts'
 import { question as latency, questionAcross as latencyAcross } from './latency.ts'
+import { question as order } from './order.ts'
 
 export const QUESTIONS: readonly Question[] = [
   enqueueOne,
@@ -13,6 +14,7 @@ export const QUESTIONS: readonly Question[] = [
   enqueueBulk,
   drain,
   drainEffect,
+  order,
   latency,
   latencyAcross,
   idle,

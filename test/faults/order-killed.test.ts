@@ -20,7 +20,7 @@ const KEYS = 12
 const DEADLINE_MS = 120_000
 
 const redisUrl = backendUrl('redis 7')
-const postgresUrl = backendUrl('postgres')
+const postgresUrl = backendUrl('postgres 18')
 
 const places: Readonly<Record<string, ((file: string) => OrderPlace) | undefined>> = {
   sqlite: (file) => ({ kind: 'sqlite', file }),
