@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { Delivery, Settled, Settlement } from '../../src/model/delivery.ts'
+import type { Envelope } from '../../src/model/envelope.ts'
 import type { AttemptRecord } from '../../src/model/history.ts'
 import {
   assertHistory,
   assertSame,
+  enter,
   inState,
+  leave,
   type Model,
   type ModelMessage,
   newMessage,
   pick,
   type Real,
+  skip,
 } from './queue-model.ts'
 
 export type Command = fc.AsyncCommand<Model, Real>
@@ -44,17 +48,27 @@ function command({ name, run }: Act): Command {
 
 let made = 0
 
-function send(priorities: readonly number[]): Command {
+interface Draft {
+  readonly priority: number
+  readonly key: string | undefined
+}
+
+function send(drafts: readonly Draft[]): Command {
   return command({
-    name: `send(${priorities})`,
+    name: `send(${drafts.map(({ priority, key = '' }) => `${priority}${key}`)})`,
     async run(model, { near, queue, signal }) {
-      const batch = priorities.map((priority) => {
+      const batch = drafts.map(({ priority, key }): Envelope => {
         made += 1
-        return { id: `m${made}`, body: new Uint8Array([1]), headers: {}, priority }
+        const plain = { id: `m${made}`, body: new Uint8Array([1]), headers: {}, priority }
+        return key === undefined ? plain : { ...plain, orderingKey: key }
       })
       const sent = await near.send(queue, batch, { signal })
       assert.ok(sent.every((outcome) => outcome.ok && !outcome.duplicate))
-      for (const { id, priority } of batch) model.messages.set(id, newMessage(id, priority))
+      for (const { id, priority, orderingKey } of batch) {
+        const message = newMessage(id, priority, orderingKey)
+        model.messages.set(id, message)
+        enter(model, message)
+      }
     },
   })
 }
@@ -63,7 +77,7 @@ function sendAgain(at: number): Command {
   return command({
     name: `sendAgain(${at})`,
     async run(model, { far, queue, signal }) {
-      const known = pick(model, at, 'ready', 'scheduled', 'in flight', 'dead')
+      const known = pick(model, at, 'ready', 'behind', 'scheduled', 'in flight', 'dead')
       if (!known) return
       const again = { id: known.id, body: new Uint8Array([2]), headers: {}, priority: 0 }
       const [sent] = await far.send(queue, [again], { signal })
@@ -116,7 +130,7 @@ function settle(
   name: string,
   at: number,
   act: (delivery: Delivery) => Settlement,
-  follow: (message: ModelMessage) => void,
+  follow: (message: ModelMessage, model: Model) => void,
 ): Command {
   return command({
     name: `${name}(${at})`,
@@ -127,16 +141,14 @@ function settle(
       assertOk(await subscription.settle([act(delivery)]))
       held.delete(message.id)
       zombies.push(delivery)
-      follow(message)
+      follow(message, model)
     },
   })
 }
 
 function ack(at: number): Command {
   const act = (delivery: Delivery): Settlement => ({ as: 'acked', delivery })
-  return settle('ack', at, act, (message) => {
-    message.state = 'gone'
-  })
+  return settle('ack', at, act, (message, model) => leave(model, message, 'gone'))
 }
 
 function release(at: number, counted: boolean, delayed: boolean): Command {
@@ -166,9 +178,7 @@ function die(at: number): Command {
     reason: 'no',
     errorClass: 'permanent',
   })
-  return settle('die', at, act, (message) => {
-    message.state = 'dead'
-  })
+  return settle('die', at, act, (message, model) => leave(model, message, 'dead'))
 }
 
 function zombie(at: number): Command {
@@ -227,7 +237,7 @@ function redrive(at: number): Command {
       const ids = [message?.id ?? 'nobody']
       assert.deepEqual(await far.shelf?.redrive(queue, ids, note), message ? ids : [])
       if (!message) return
-      message.state = 'ready'
+      enter(model, message)
       message.counted = 0
       message.crashes = 0
       message.redrives += 1
@@ -244,6 +254,19 @@ function discard(at: number): Command {
       if (!message) return
       assert.deepEqual(await far.shelf?.discard(queue, [message.id], note), [message.id])
       message.state = 'gone'
+      const { key = '', id } = message
+      if (model.halted.get(key) === id) skip(model, key)
+    },
+  })
+}
+
+function skipKey(key: string): Command {
+  return command({
+    name: `skip(${key})`,
+    async run(model, { far, queue }) {
+      const expected = model.halted.has(key) ? [key] : []
+      assert.deepEqual(await far.haltedKeys?.skip(queue, [key], note), expected)
+      skip(model, key)
     },
   })
 }
@@ -252,7 +275,8 @@ function cancel(at: number): Command {
   return command({
     name: `cancel(${at})`,
     async run(model, { far, held, queue, zombies }) {
-      const message = pick(model, at, 'ready', 'scheduled', 'in flight', 'dead', 'gone')
+      const states = ['ready', 'behind', 'scheduled', 'in flight', 'dead', 'gone'] as const
+      const message = pick(model, at, ...states)
       if (!message) return
       const there = message.state !== 'dead' && message.state !== 'gone'
       assert.equal(await far.browse?.cancel?.(queue, message.id), there)
@@ -260,7 +284,7 @@ function cancel(at: number): Command {
       const delivery = held.get(message.id)
       if (delivery) zombies.push(delivery)
       held.delete(message.id)
-      message.state = 'gone'
+      leave(model, message, 'gone')
       message.inLimbo = false
     },
   })
@@ -282,15 +306,20 @@ function purge(): Command {
     async run(model, { far, queue }) {
       const purged = await far.browse?.purge?.(queue)
       let gone = 0
-      for (const message of inState(model, 'ready', 'scheduled')) {
+      // What waits behind others goes first: none of a key moves up only to be removed.
+      for (const message of inState(model, 'ready', 'scheduled', 'behind').sort(behindFirst)) {
         if (message.inLimbo && (await far.browse?.get?.(queue, message.id))) continue
-        message.state = 'gone'
+        leave(model, message, 'gone')
         message.inLimbo = false
         gone += 1
       }
       assert.equal(purged, gone)
     },
   })
+}
+
+function behindFirst(a: ModelMessage, b: ModelMessage): number {
+  return Number(b.state === 'behind') - Number(a.state === 'behind')
 }
 
 function assertOk(outcomes: readonly Settled[]): void {
@@ -312,9 +341,11 @@ export function commands({
 }: CommandOptions): fc.Arbitrary<Iterable<Command>> {
   const at = fc.nat(30)
   const priority = fc.integer({ min: 0, max: priorities - 1 })
+  const key = fc.constantFrom('a', 'b')
+  const draft = fc.record({ priority, key: fc.oneof(fc.constant(undefined), key) })
   // fast-check draws evenly, so what leads to interesting states stands here more than once.
   const kinds: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
-    [4, fc.array(priority, { minLength: 1, maxLength: 4 }).map(send)],
+    [4, fc.array(draft, { minLength: 1, maxLength: 4 }).map(send)],
     [1, at.map(sendAgain)],
     [8, fc.integer({ min: 1, max: 5 }).map(receive)],
     [2, at.map(ack)],
@@ -324,6 +355,7 @@ export function commands({
     [3, fc.constant(expire())],
     [2, at.map(redrive)],
     [1, at.map(discard)],
+    [1, key.map(skipKey)],
     [1, at.map(cancel)],
     [1, fc.constant(setPaused(true))],
     [3, fc.constant(setPaused(false))],

@@ -4,7 +4,7 @@ import type { Harness } from 'millrace/conformance'
 import { pause, systemClock } from '../../src/model/clock.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { type Command, commands, LEASE_MS } from './queue-commands.ts'
-import { newModel, type Real } from './queue-model.ts'
+import { newModel, type OnDead, type Real } from './queue-model.ts'
 
 export interface ModelRun {
   readonly numRuns: number
@@ -33,9 +33,10 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
     await fc.assert(
       fc.asyncProperty(
         commands({ movable, maxCommands, priorities }),
-        async (chosen: Iterable<Command>) => {
+        fc.constantFrom<OnDead>('continue', 'halt-key'),
+        async (chosen: Iterable<Command>, onDead) => {
           // Longer than any run waits: the model knows no ages.
-          const queue = await harness.freshQueue({ ageingMs: YEAR_MS })
+          const queue = await harness.freshQueue({ onDead, ageingMs: YEAR_MS })
           const subscribeOptions = { group: 'model', leaseMs: LEASE_MS, maxInFlight: 100 }
           const subscription = await near.subscribe(queue, subscribeOptions)
           const real: Real = {
@@ -54,7 +55,7 @@ export async function modelHolds(harness: Harness, run: ModelRun): Promise<void>
             signal,
           }
           try {
-            await fc.asyncModelRun(() => ({ model: newModel(), real }), chosen)
+            await fc.asyncModelRun(() => ({ model: newModel(onDead), real }), chosen)
           } finally {
             await subscription.close()
           }

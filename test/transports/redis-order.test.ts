@@ -14,6 +14,8 @@ for (const { name, url } of servers) {
   describe(`${name}, order`, () => {
     test('When all is done nothing is left of any key, whatever ended its messages.', () =>
       nothingLeft(url))
+    test('Whatever ends a head puts the next one of its key in its place, in the same step.', () =>
+      movesOn(url))
     test('A version without lines finds no queue once keys stand in lines, and none before is disturbed.', () =>
       olderVersion(url))
     test('What another producer or an older version stored with a key is lined up before it is handed out.', () =>
@@ -95,6 +97,47 @@ async function nothingLeft(url: string): Promise<void> {
     assert.equal(await raw.sendCommand(['EXISTS', key(gone)]), 0, gone)
   }
   assert.equal(await raw.sendCommand(['XLEN', key('ready')]), 0)
+}
+
+async function movesOn(url: string): Promise<void> {
+  const bench = await open(url)
+  const { transport, raw, key } = bench
+  await haltingQueue(bench)
+  const { browse, shelf, haltedKeys } = transport
+  const note = { actor: 'me', reason: 'test' }
+  const head = (): Promise<unknown> => raw.sendCommand(['HGET', key('heads'), 'A'])
+  const ids = Array.from({ length: 9 }, (_, n) => `A${n + 1}`)
+  await transport.send('q', keyed(...ids), { signal })
+  const from = await subscribeTo(transport)
+  const die = async (): Promise<void> => {
+    const [delivery] = await take(from)
+    assert.ok(delivery)
+    await from.settle([{ as: 'dead', delivery, errorClass: 'permanent', reason: 'no' }])
+    assert.match(String(await head()), /^x/)
+  }
+  await browse?.cancel?.('q', 'A1')
+  assert.equal(await head(), 'hA2')
+  await take(from)
+  await browse?.cancel?.('q', 'A2')
+  assert.equal(await head(), 'hA3')
+  await ack(from, await take(from))
+  assert.equal(await head(), 'hA4')
+  await die()
+  await shelf?.discard('q', ['A4'], note)
+  assert.equal(await head(), 'hA5')
+  await die()
+  await haltedKeys?.skip('q', ['A'], note)
+  assert.equal(await head(), 'hA6')
+  await die()
+  await shelf?.redrive('q', ['A6'], note)
+  assert.equal(await head(), 'hA6')
+  assert.equal(await raw.sendCommand(['EXISTS', key('halted')]), 0)
+  await browse?.purge?.('q')
+  assert.equal(await head(), null)
+  await transport.send('q', [envelope('late', { orderingKey: 'A', delayMs: 60_000 })], { signal })
+  assert.equal(await head(), 'hlate')
+  await browse?.purge?.('q')
+  assert.equal(await head(), null)
 }
 
 async function olderVersion(url: string): Promise<void> {
