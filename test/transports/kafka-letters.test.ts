@@ -9,6 +9,7 @@ import { systemClock } from '../../src/model/clock.ts'
 import { freshHistory } from '../../src/model/history.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { deadProblemsOf } from '../../src/transports/kafka/differences.ts'
+import { topicFacts } from '../../src/transports/kafka/topic-facts.ts'
 import { backendUrl } from '../backends.ts'
 import { quick } from './kafka-harness.ts'
 import { until } from './until.ts'
@@ -189,17 +190,73 @@ test('Each difference of a topic of dead letters is named.', () => {
   const needs = { minInsyncReplicas: 2, maxMessageBytes: 2_000_000 }
   const good = {
     'cleanup.policy': 'compact',
+    'delete.retention.ms': '86400000',
     'min.insync.replicas': '2',
     'max.message.bytes': '2000000',
   }
-  const problems = (changed: object, partitions = 1) =>
-    deadProblemsOf('t', partitions, new Map(Object.entries({ ...good, ...changed })), needs)
+  const problems = (changed: object, partitions = 1, copies = 3) => {
+    const settings = new Map(Object.entries({ ...good, ...changed }))
+    return deadProblemsOf({ topic: 't', partitions, copies, settings }, needs)
+  }
   assert.deepEqual(problems({}), [])
   for (const policy of ['delete', 'compact,delete', 'delete,compact']) {
     assert.match(problems({ 'cleanup.policy': policy }).join(), /^topic "t": cleanup\.policy is /)
   }
   assert.match(problems({}, 6).join(), /^topic "t": it has 6 partitions/)
   assert.equal(problems({ 'min.insync.replicas': '1', 'max.message.bytes': '1' }).length, 2)
+  assert.match(problems({ 'delete.retention.ms': '86399999' }).join(), /^topic "t": delete\.ret/)
+  assert.match(problems({}, 1, 1).join(), /it has 1 copy, so it can never confirm with the 2 /)
+})
+
+test('Where queue and dead letters lie is told by what was seen, and what is weaker is said.', () => {
+  const look = (copies: number, settings: Readonly<Record<string, string>>) => ({
+    ...{ topic: 't', partitions: 6, copies },
+    settings: new Map(Object.entries(settings)),
+  })
+  const queue = look(3, { 'min.insync.replicas': '2', 'retention.ms': '604800000' })
+  assert.deepEqual(topicFacts(queue, undefined), [
+    'topic "t": 6 partitions, 3 copies, confirmed by 2 of them at least, kept for 7 days',
+  ])
+  const same = topicFacts(queue, look(3, { 'min.insync.replicas': '3' }))
+  assert.match(same[1] ?? '', /dead letters: 3 copies, confirmed by all, compacted and never/)
+  assert.doesNotMatch(same[1] ?? '', /its queue/)
+  assert.match(topicFacts(queue, look(1, {}))[1] ?? '', /1 copy, .*; its queue has 3 copies, so/)
+  assert.match(topicFacts(look(1, { 'retention.ms': '-1' }), undefined)[0] ?? '', /kept for good$/)
+})
+
+test('What is seen of both topics is a fact, also of topics that were just made, and a short memory for removals is refused.', {
+  skip,
+}, async (t) => {
+  const orders = shopOf()
+  const factsOf = async (settings: KafkaSettings = {}): Promise<readonly string[]> =>
+    (await open(t, orders, settings)).admin.backend().facts
+  const topic = `${prefix}${orders.name}`
+  const [queue, dead] = await factsOf()
+  assert.match(
+    queue ?? '',
+    new RegExp(`^topic "${topic}": 1 partition, 1 copy, .* kept for 7 days$`),
+  )
+  assert.match(dead ?? '', new RegExp(`^topic "${topic}.dead" for dead letters: 1 copy, `))
+  assert.deepEqual(await factsOf({ topology: 'check' }), [queue, dead])
+  assert.deepEqual(await factsOf({ deadLetters: 'store' }), [queue])
+  assert.match((await factsOf({ topology: 'none' })).join(), /nothing of the topics is checked/)
+  const changed = async (name: string, value: string): Promise<void> => {
+    const configs = [{ name, configOperation: 0 as const, value }]
+    const resources = [{ resourceType: 2 as const, resourceName: `${topic}.dead`, configs }]
+    await admin.incrementalAlterConfigs({ resources })
+  }
+  await changed('delete.retention.ms', '60000')
+  const refused = async (part: RegExp): Promise<boolean> =>
+    await open(t, orders).then(
+      () => false,
+      (error: Error) => part.test(error.message),
+    )
+  await until('the refusal', () => refused(/dead": delete\.retention\.ms is 60000, so a process/))
+  await changed('delete.retention.ms', '86400000')
+  await changed('min.insync.replicas', '2')
+  await until('the refusal', () =>
+    refused(/dead": it has 1 copy, so it can never confirm with the 2/),
+  )
 })
 
 interface Opening extends KafkaSettings {

@@ -14,8 +14,13 @@ const good = {
 const needs = { retentionMs: 604_800_000, minInsyncReplicas: 2, maxMessageBytes: 1_048_588 }
 
 test('A topic that would lose messages is refused, each difference by name.', () => {
-  const found = (changed: Partial<Record<keyof typeof good, string>>): readonly string[] =>
-    problemsOf('t', new Map(Object.entries({ ...good, ...changed })), needs)
+  const found = (
+    changed: Partial<Record<keyof typeof good, string>>,
+    copies = 3,
+  ): readonly string[] => {
+    const settings = new Map(Object.entries({ ...good, ...changed }))
+    return problemsOf({ topic: 't', partitions: 6, copies, settings }, needs)
+  }
   assert.deepEqual(found({}), [])
   assert.deepEqual(found({ 'retention.ms': '-1' }), [])
   const table = [
@@ -33,6 +38,9 @@ test('A topic that would lose messages is refused, each difference by name.', ()
     assert.match(problems[0] ?? '', new RegExp(`^topic "t": ${name} is ${value}, which `))
   }
   assert.equal(found({ 'cleanup.policy': 'compact', 'retention.ms': '1' }).length, 2)
+  assert.deepEqual(found({}, 2), [])
+  assert.match(found({}, 1).join(), /^topic "t": it has 1 copy, .* with the 2 that are asked for/)
+  assert.match(found({ 'min.insync.replicas': '3' }, 2).join(), /it has 2 copies, .* with the 3 /)
 })
 
 test('Wrong options are named all at once, and no address is shown.', () => {

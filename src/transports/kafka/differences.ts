@@ -1,57 +1,4 @@
-import { anyBroker, ask, type Cluster, topicOf } from './client.ts'
-
-const TOPIC = 2
-const KEYS = [
-  'cleanup.policy',
-  'retention.ms',
-  'retention.bytes',
-  'min.insync.replicas',
-  'unclean.leader.election.enable',
-  'max.message.bytes',
-]
-
-/** What of a topic's settings would lose messages, or refuse them; a sentence each. */
-export async function differences(
-  cluster: Cluster,
-  topic: string,
-  needs: Needs,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  return problemsOf(topic, await settingsOf(cluster, topic, signal), needs)
-}
-
-/** The same of a topic of dead letters. */
-export async function deadDifferences(
-  cluster: Cluster,
-  topic: string,
-  needs: DeadNeeds,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const { partitionsCount } = await topicOf(cluster.asking, topic, topic)
-  const settings = await settingsOf(cluster, topic, signal)
-  return deadProblemsOf(topic, partitionsCount, settings, needs)
-}
-
-async function settingsOf(
-  cluster: Cluster,
-  topic: string,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, string>> {
-  const { asking, module } = cluster
-  const broker = await anyBroker(cluster, asking)
-  const call = {
-    cluster,
-    client: asking,
-    broker,
-    what: 'asking for the settings of a topic',
-    signal,
-  }
-  const resource = { resourceType: TOPIC, resourceName: topic, configurationKeys: KEYS } as const
-  const { results } = await ask(call, module.describeConfigsV4.api, [resource], false, false)
-  return new Map(
-    results.flatMap(({ configs }) => configs).map(({ name, value }) => [name, value ?? '']),
-  )
-}
+import type { TopicLook } from './topic-look.ts'
 
 export interface DeadNeeds {
   readonly minInsyncReplicas: number
@@ -62,12 +9,9 @@ export interface Needs extends DeadNeeds {
   readonly retentionMs: number
 }
 
-/** Pure, for its table of tests. */
-export function problemsOf(
-  topic: string,
-  settings: ReadonlyMap<string, string>,
-  needs: Needs,
-): readonly string[] {
+/** What of a topic would lose messages, or refuse them; a sentence each. */
+export function problemsOf(look: TopicLook, needs: Needs): readonly string[] {
+  const { topic, settings } = look
   const found: string[] = []
   const number = (name: string): number => Number(settings.get(name) ?? Number.NaN)
   const say = (name: string, why: string): void => {
@@ -87,16 +31,15 @@ export function problemsOf(
   if (number('retention.bytes') >= 0) {
     say('retention.bytes', 'which loses unread messages when the topic grows; a queue needs -1')
   }
-  return [...found, ...commonProblems(topic, settings, needs)]
+  return [...found, ...commonProblems(look, needs)]
 }
 
-/** Pure, too. */
-export function deadProblemsOf(
-  topic: string,
-  partitions: number,
-  settings: ReadonlyMap<string, string>,
-  needs: DeadNeeds,
-): readonly string[] {
+/** Removals stay in the topic for so long, so that a process which reads it twice a day has missed none. */
+export const REMOVALS_MS = 86_400_000
+
+/** The same of a topic of dead letters. */
+export function deadProblemsOf(look: TopicLook, needs: DeadNeeds): readonly string[] {
+  const { topic, partitions, settings } = look
   const found: string[] = []
   const policy = settings.get('cleanup.policy')
   if (policy !== undefined && policy !== 'compact') {
@@ -104,17 +47,22 @@ export function deadProblemsOf(
       `topic "${topic}": cleanup.policy is ${policy}, which deletes dead letters by age or size; they need compact alone`,
     )
   }
+  const removalsMs = settings.get('delete.retention.ms')
+  if (Number(removalsMs) < REMOVALS_MS) {
+    found.push(
+      `topic "${topic}": delete.retention.ms is ${removalsMs}, so a process may miss what another one redrove or discarded, and list it still; dead letters need ${REMOVALS_MS} or more`,
+    )
+  }
   if (partitions !== 1) {
     found.push(
       `topic "${topic}": it has ${partitions} partitions, and dead letters need one; name another in queues.<name>.dead`,
     )
   }
-  return [...found, ...commonProblems(topic, settings, needs)]
+  return [...found, ...commonProblems(look, needs)]
 }
 
 function commonProblems(
-  topic: string,
-  settings: ReadonlyMap<string, string>,
+  { topic, copies: all, settings }: TopicLook,
   { minInsyncReplicas, maxMessageBytes }: DeadNeeds,
 ): readonly string[] {
   const found: string[] = []
@@ -122,6 +70,12 @@ function commonProblems(
   if (Number(copies) < minInsyncReplicas) {
     found.push(
       `topic "${topic}": min.insync.replicas is ${copies}, which confirms with fewer copies than minInsyncReplicas (${minInsyncReplicas})`,
+    )
+  }
+  const needed = Math.max(minInsyncReplicas, Number(copies ?? 1))
+  if (all < needed) {
+    found.push(
+      `topic "${topic}": it has ${all} ${all === 1 ? 'copy' : 'copies'}, so it can never confirm with the ${needed} that are asked for (min.insync.replicas, minInsyncReplicas); give it more copies`,
     )
   }
   if (settings.get('unclean.leader.election.enable') === 'true') {

@@ -4,6 +4,7 @@ import { idMaker } from '../../model/ids.ts'
 import type { StoredShelf } from '../../transport/stored-shelf.ts'
 import type { AuditEntry, AuditNote } from '../../transport/transport.ts'
 import type { Cluster } from './client.ts'
+import { REMOVALS_MS } from './differences.ts'
 import { type LetterIndex, letterIndex } from './letter-index.ts'
 import { isMissing, type LetterLog, letterLog } from './letter-log.ts'
 import {
@@ -20,8 +21,8 @@ import { deadTopicOf } from './options.ts'
 
 /** Most of what goes into one record batch besides bodies. */
 const BATCH_FRAME = 4_096
-/** Removals are in the topic for a day at least, so what was read within half of it has missed none. */
-const READ_ANEW_MS = 12 * 3_600_000
+/** What was read within half of the time that removals stay has missed none. */
+const READ_ANEW_MS = REMOVALS_MS / 2
 
 export interface Letters {
   readonly shelf: StoredShelf

@@ -3,6 +3,7 @@ import { OptionsError } from '../../model/errors.ts'
 import { anyBroker, ask, type Cluster, isUnknownTopic, topicOf, withinLimit } from './client.ts'
 import { codes, codesIn, saidBy } from './fault.ts'
 import { offsetsAt } from './offsets.ts'
+import { lookAt, type TopicLook } from './topic-look.ts'
 
 export async function exists(
   cluster: Cluster,
@@ -36,12 +37,12 @@ export interface NewTopic {
   readonly configs: Readonly<Record<string, string>>
 }
 
-/** Somebody else may make it at the same time. Brokers learn of a new topic one after the other, so it is waited for. */
+/** Answers what came of it. Somebody else may make it at the same time. Brokers learn of a new topic one after the other, so it is waited for. */
 export async function makeTopic(
   cluster: Cluster,
   { topic, partitions, configs: given }: NewTopic,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<TopicLook> {
   const { asking, module, options } = cluster
   const { replicas, minInsyncReplicas } = options
   const all = {
@@ -66,11 +67,11 @@ export async function makeTopic(
     }
     if (!found.has(codes.topicExists)) throw error
   }
-  await untilLed(cluster, topic, signal)
+  return await untilLed(cluster, topic, signal)
 }
 
 /** A new topic is known before its leaders take it on: until then they answer that they are no leaders. */
-async function untilLed(cluster: Cluster, topic: string, signal: AbortSignal): Promise<void> {
+async function untilLed(cluster: Cluster, topic: string, signal: AbortSignal): Promise<TopicLook> {
   const { asking, clock, options } = cluster
   const giveUpAt = clock.now() + options.timeoutMs
   for (;;) {
@@ -78,7 +79,7 @@ async function untilLed(cluster: Cluster, topic: string, signal: AbortSignal): P
       const found = await topicOf(asking, topic, topic, true)
       const partitions = found.partitions.map((_, at) => at)
       await offsetsAt(cluster, asking, topic, found, partitions, 'latest')
-      return
+      return await lookAt(cluster, topic, signal)
     } catch (error) {
       if (signal.aborted || clock.now() >= giveUpAt) throw error
       await pause(clock, AGAIN_MS, signal)

@@ -1,15 +1,20 @@
 import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
 import type { Cluster } from './client.ts'
-import { deadDifferences, differences } from './differences.ts'
+import { deadProblemsOf, problemsOf, REMOVALS_MS } from './differences.ts'
 import { exists, makeTopic } from './make-topic.ts'
 import { deadTopicOf, nameProblem, placeOf } from './options.ts'
+import { topicFacts } from './topic-facts.ts'
+import { lookAt, type TopicLook } from './topic-look.ts'
 
-export function topology(cluster: Cluster): Topology {
+/** @param facts filled with what was seen of each queue that was ensured; see `Transport.facts` */
+export function topology(cluster: Cluster, facts: string[]): Topology {
+  const seen = new Map<string, readonly string[]>()
   return {
     async ensure(specs, signal) {
-      const found = await refusalsOf(cluster, specs, signal, cluster.options.topology)
+      const found = await refusalsOf(cluster, specs, signal, cluster.options.topology, seen)
       if (found.length > 0) throw new OptionsError('kafka', found)
+      facts.splice(0, facts.length, ...[...seen.values()].flat())
     },
     differences: (specs, signal) => {
       const mode = cluster.options.topology
@@ -21,19 +26,30 @@ export function topology(cluster: Cluster): Topology {
 /** `look`: what is missing would be made, but not now. */
 type Mode = 'create' | 'check' | 'none' | 'look'
 
+/** What is wrong with a topic, and the topic where it is there. */
+interface Ensured {
+  readonly problems: readonly string[]
+  readonly look?: TopicLook
+}
+
 async function refusalsOf(
   cluster: Cluster,
   specs: readonly QueueSpec[],
   signal: AbortSignal,
   mode: Mode,
+  seen: Map<string, readonly string[]> = new Map(),
 ): Promise<readonly string[]> {
-  if (mode === 'none') return []
   const found: string[] = []
   for (const spec of new Map(specs.map((one) => [one.name, one])).values()) {
-    found.push(...(await ensureTopic(cluster, spec, signal, mode)))
-    if (cluster.options.deadLetters === 'topic') {
-      found.push(...(await ensureDeadTopic(cluster, spec.name, signal, mode)))
+    if (mode === 'none') {
+      seen.set(spec.name, ['topology: none, so nothing of the topics is checked'])
+      return []
     }
+    const queue = await ensureTopic(cluster, spec, signal, mode)
+    const isHere = cluster.options.deadLetters === 'topic'
+    const dead = isHere ? await ensureDeadTopic(cluster, spec.name, signal, mode) : undefined
+    found.push(...queue.problems, ...(dead?.problems ?? []))
+    if (queue.look !== undefined) seen.set(spec.name, topicFacts(queue.look, dead?.look))
   }
   return found
 }
@@ -44,19 +60,23 @@ async function ensureTopic(
   { name, horizonMs = 0 }: QueueSpec,
   signal: AbortSignal,
   mode: Mode,
-): Promise<readonly string[]> {
+): Promise<Ensured> {
   const { options } = cluster
   const { topic } = placeOf(options, name)
   const problem = nameProblem(topic)
-  if (problem !== undefined) return [problem]
+  if (problem !== undefined) return { problems: [problem] }
   // What retries may take must fit into what the topic keeps, whatever the option says.
   const retentionMs = Math.max(options.retentionMs, horizonMs)
-  if (await exists(cluster, topic, signal)) {
-    return differences(cluster, topic, { ...options, retentionMs }, signal)
-  }
-  if (mode === 'look') return []
+  const judged = (look: TopicLook): Ensured => ({
+    problems: problemsOf(look, { ...options, retentionMs }),
+    look,
+  })
+  if (await exists(cluster, topic, signal)) return judged(await lookAt(cluster, topic, signal))
+  if (mode === 'look') return { problems: [] }
   if (mode === 'check') {
-    return [`topic "${topic}" does not exist; make it, or pass topology: 'create'`]
+    return {
+      problems: [`topic "${topic}" does not exist; make it, or pass topology: 'create'`],
+    }
   }
   const configs = {
     'cleanup.policy': 'delete',
@@ -64,8 +84,9 @@ async function ensureTopic(
     'retention.bytes': '-1',
     'max.message.bytes': `${options.maxMessageBytes}`,
   }
-  await makeTopic(cluster, { topic, partitions: options.partitions, configs }, signal)
-  return []
+  return judged(
+    await makeTopic(cluster, { topic, partitions: options.partitions, configs }, signal),
+  )
 }
 
 /** The history of a dead letter, and what it says twice for people and for us. */
@@ -77,32 +98,35 @@ export async function ensureDeadTopic(
   queue: string,
   signal: AbortSignal,
   mode: Mode = cluster.options.topology,
-): Promise<readonly string[]> {
+): Promise<Ensured> {
   const { options } = cluster
   const topic = deadTopicOf(options, queue)
   const problem = nameProblem(topic)
-  if (problem !== undefined) return [problem]
+  if (problem !== undefined) return { problems: [problem] }
   const maxMessageBytes = options.maxMessageBytes + LETTER_HEADROOM
-  if (await exists(cluster, topic, signal)) {
-    return deadDifferences(cluster, topic, { ...options, maxMessageBytes }, signal)
-  }
-  if (mode === 'look') return []
+  const judged = (look: TopicLook): Ensured => ({
+    problems: deadProblemsOf(look, { ...options, maxMessageBytes }),
+    look,
+  })
+  if (await exists(cluster, topic, signal)) return judged(await lookAt(cluster, topic, signal))
+  if (mode === 'look') return { problems: [] }
   if (mode !== 'create') {
-    return [
-      `topic "${topic}" for dead letters does not exist; make it (one partition, cleanup.policy=compact), pass topology: 'create', or deadLetters: 'store'`,
-    ]
+    return {
+      problems: [
+        `topic "${topic}" for dead letters does not exist; make it (one partition, cleanup.policy=compact), pass topology: 'create', or deadLetters: 'store'`,
+      ],
+    }
   }
   const configs = {
     'cleanup.policy': 'compact',
     'max.message.bytes': `${maxMessageBytes}`,
-    'delete.retention.ms': `${DAY_MS}`,
+    'delete.retention.ms': `${REMOVALS_MS}`,
     // Segments that are written to are not compacted, so what was redriven and discarded would stay for a week.
     'segment.ms': `${DAY_MS}`,
     'segment.bytes': `${SEGMENT_BYTES}`,
     'min.cleanable.dirty.ratio': '0.1',
   }
-  await makeTopic(cluster, { topic, partitions: 1, configs }, signal)
-  return []
+  return judged(await makeTopic(cluster, { topic, partitions: 1, configs }, signal))
 }
 
 const DAY_MS = 86_400_000

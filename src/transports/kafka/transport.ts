@@ -17,8 +17,10 @@ export function kafkaTransport(
 ): Transport {
   const traits = kafkaTraits(cluster.options.maxMessageBytes, isReplicated)
   const open = new Set<Opened>()
+  const facts: string[] = []
   const dead = letters(cluster, async (queue) => {
-    const [problem] = await ensureDeadTopic(cluster, queue, cluster.closing)
+    const { problems } = await ensureDeadTopic(cluster, queue, cluster.closing)
+    const [problem] = problems
     if (problem !== undefined) throw new MillraceError('MILLRACE_UNAVAILABLE', problem)
   })
   return {
@@ -27,7 +29,8 @@ export function kafkaTransport(
     databaseId: undefined,
     ...(cluster.options.retry !== undefined && { retry: cluster.options.retry }),
     ...(cluster.options.deadLetters === 'topic' && { letters: dead.shelf }),
-    topology: topology(cluster),
+    topology: topology(cluster, facts),
+    facts,
     browse: browse(cluster),
     diagnose: kafkaFault,
     problems: () => [...[...open].flatMap((one) => one.problems()), ...dead.problems()],
