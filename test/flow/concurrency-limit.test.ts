@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import {
   type App,
@@ -7,11 +8,14 @@ import {
   defineQueue,
   silentLogger,
 } from 'millrace'
+import { sqliteInbox } from 'millrace/inbox'
 import { memory } from 'millrace/memory'
 import { memoryStore, type StoreConnector } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
 import { z } from 'zod'
 import { pause } from '../../src/model/clock.ts'
+import { read } from '../../src/model/probe.ts'
+import { mortalProcess } from '../property/mortal-process.ts'
 import { closeNow } from '../runtime/stage.ts'
 
 interface Call {
@@ -209,6 +213,42 @@ test('A handler whose slot is lost is told why, and its message runs again with 
   assert.deepEqual(attempts, [1, 1])
   assert.equal((await app.admin.slots(queue))?.held, 0)
   await closeNow(app, clock)
+})
+
+test('A process that was stopped commits nothing once its slot has ended, though no timer has told it yet.', async () => {
+  const clock = virtualClock()
+  const mortal = mortalProcess(clock)
+  const queue = defineQueue({
+    ...base,
+    handlerTimeoutMs: 600_000,
+    concurrencyLimit: { max: 1 },
+  })
+  const db = new DatabaseSync(':memory:')
+  db.exec('CREATE TABLE effect (n INTEGER)')
+  const app = await createMillrace({
+    ...{ transport: memory(), queues: [queue], clock: mortal.clock, logger: silentLogger },
+    inbox: sqliteInbox({ db }),
+  })
+  const woken = Promise.withResolvers<void>()
+  const codes: unknown[] = []
+  app.work(queue, async ({ payload }, ctx) => {
+    await woken.promise
+    await ctx
+      .tx((tx) => void tx.prepare('INSERT INTO effect (n) VALUES (?)').run(payload.n))
+      .catch((error: unknown) => codes.push(read(error, 'code')))
+  })
+  await app.start()
+  await app.send(queue, { tenant: 'a', n: 1 })
+  await clock.advance(1_000)
+  mortal.stop()
+  await clock.advance(40_000)
+  woken.resolve()
+  await clock.advance(0)
+  assert.deepEqual(codes, ['MILLRACE_SLOT_LOST'])
+  assert.deepEqual(db.prepare('SELECT n FROM effect').all(), [])
+  mortal.go()
+  await closeNow(app, clock)
+  db.close()
 })
 
 test('A worker that closes gives back its slots and what waits for one, at once.', async () => {
