@@ -57,14 +57,17 @@ interface FleetOptions {
   readonly apps?: number
   readonly concurrency?: number
   readonly handlerMs?: number
+  /** Once its signal has fired. */
+  readonly stopsAfterMs?: number
   readonly store?: StoreConnector
 }
 
 async function fleet(concurrencyLimit: ConcurrencyLimitOptions<Call>, options: FleetOptions = {}) {
-  const { apps: count = 3, concurrency = 10, handlerMs = 200, store = memoryStore() } = options
+  const { apps: count = 3, concurrency = 10, handlerMs = 200, stopsAfterMs = 0 } = options
+  const { store = memoryStore() } = options
   const clock = virtualClock()
   const transport = memory()
-  const queue = defineQueue({ ...base, concurrencyLimit })
+  const queue = defineQueue({ ...base, handlerTimeoutMs: 60_000, concurrencyLimit })
   const { seen, began, ended } = recorder()
   const apps: App[] = []
   for (let i = 0; i < count; i++) {
@@ -75,6 +78,7 @@ async function fleet(concurrencyLimit: ConcurrencyLimitOptions<Call>, options: F
       async ({ payload }, { signal }) => {
         began(payload)
         await pause(clock, handlerMs, signal).catch(() => undefined)
+        if (signal.aborted) await pause(clock, stopsAfterMs)
         ended(payload)
         signal.throwIfAborted()
       },
@@ -170,6 +174,23 @@ test('While the store is away nothing begins; what runs is told to stop before i
   assert.equal(seen.most, 2)
   const { dead, inFlight, scheduled } = await app.admin.stats(queue)
   assert.deepEqual([dead, inFlight, scheduled], [0, 0, 0])
+  await close()
+})
+
+test('When the store comes back while handlers are still stopping, nothing begins beside them.', async () => {
+  const { store, state } = awayStore()
+  const { clock, seen, send, close } = await fleet(
+    { max: 1 },
+    { store, handlerMs: 50_000, stopsAfterMs: 4_900 },
+  )
+  await send('a', 3)
+  await clock.advance(1_000)
+  state.away = true
+  await clock.advance(31_000)
+  assert.deepEqual([seen.runs.length, seen.ended], [1, 0])
+  state.away = false
+  await clock.advance(600_000)
+  assert.deepEqual([seen.most, seen.ended >= 3], [1, true])
   await close()
 })
 

@@ -17,7 +17,7 @@ const scenario = fc.record({
   maxPerKey: fc.constantFrom(1, 2),
   acts: fc.array(
     fc.record({
-      what: fc.constantFrom('kill', 'stop', 'stop', 'go', 'away', 'back', 'wait', 'wait'),
+      what: fc.constantFrom('kill', 'stop', 'stop', 'go', 'away', 'away', 'wait', 'wait'),
       who: fc.nat({ max: WORKERS - 1 }),
       forMs: fc.constantFrom(200, 1_000, 3_000, 9_000, 20_000),
     }),
@@ -51,11 +51,11 @@ async function play({ seed, acts, ...limits }: Scenario): Promise<void> {
     }
   }
   for (const { what, who, forMs } of acts) {
-    if (what === 'away' || what === 'back') fleet.setAway(what === 'away')
+    if (what === 'away') fleet.setAway(true)
     else if (what !== 'wait') fleet[what](who)
     await pass(forMs)
+    fleet.setAway(false)
   }
-  fleet.setAway(false)
   for (let worker = 0; worker < WORKERS; worker++) fleet.go(worker)
   for (let beat = 0; beat < 2_000 && fleet.handled.size < MESSAGES; beat++) await pass(400)
   assert.equal(fleet.handled.size, MESSAGES)
