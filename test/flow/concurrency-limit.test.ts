@@ -17,40 +17,13 @@ import { pause } from '../../src/model/clock.ts'
 import { read } from '../../src/model/probe.ts'
 import { mortalProcess } from '../property/mortal-process.ts'
 import { closeNow } from '../runtime/stage.ts'
-
-interface Call {
-  readonly tenant: string
-  readonly n: number
-}
+import { type LimitedCall, limitedRuns } from './limited-runs.ts'
 
 const base = {
   name: 'calls',
   owner: 'team-flow',
   payload: z.object({ tenant: z.string(), n: z.number() }),
   retry: { attempts: 1 },
-}
-
-/** What runs at any time, by the handlers' own word. */
-function recorder() {
-  const running = new Map<string, number>()
-  const seen = { most: 0, mostOfKey: 0, ended: 0, runs: [] as Call[] }
-  return {
-    seen,
-    began(call: Call): void {
-      running.set(call.tenant, (running.get(call.tenant) ?? 0) + 1)
-      const all = [...running.values()]
-      seen.most = Math.max(
-        seen.most,
-        all.reduce((sum, n) => sum + n, 0),
-      )
-      seen.mostOfKey = Math.max(seen.mostOfKey, ...all)
-      seen.runs.push(call)
-    },
-    ended({ tenant }: Call): void {
-      running.set(tenant, (running.get(tenant) ?? 0) - 1)
-      seen.ended++
-    },
-  }
 }
 
 interface FleetOptions {
@@ -62,13 +35,16 @@ interface FleetOptions {
   readonly store?: StoreConnector
 }
 
-async function fleet(concurrencyLimit: ConcurrencyLimitOptions<Call>, options: FleetOptions = {}) {
+async function fleet(
+  concurrencyLimit: ConcurrencyLimitOptions<LimitedCall>,
+  options: FleetOptions = {},
+) {
   const { apps: count = 3, concurrency = 10, handlerMs = 200, stopsAfterMs = 0 } = options
   const { store = memoryStore() } = options
   const clock = virtualClock()
   const transport = memory()
   const queue = defineQueue({ ...base, handlerTimeoutMs: 60_000, concurrencyLimit })
-  const { seen, began, ended } = recorder()
+  const { seen, began, ended } = limitedRuns()
   const apps: App[] = []
   for (let i = 0; i < count; i++) {
     const parts = { transport, store, queues: [queue], clock, logger: silentLogger }
@@ -334,7 +310,7 @@ test('In a queue in order the key waits with its message, and order holds.', asy
   const app = await createMillrace({
     ...{ transport: memory(), queues: [queue], clock, logger: silentLogger },
   })
-  const { seen, began, ended } = recorder()
+  const { seen, began, ended } = limitedRuns()
   app.work(queue, async ({ payload }) => {
     began(payload)
     await pause(clock, 50)
@@ -365,7 +341,7 @@ test('With scope process each process counts its own, and no store is needed.', 
   const clock = virtualClock()
   const own = defineQueue({ ...base, concurrencyLimit: { max: 2, scope: 'process' } })
   const app = await createMillrace({ transport, queues: [own], clock, logger: silentLogger })
-  const { seen, began, ended } = recorder()
+  const { seen, began, ended } = limitedRuns()
   app.work(own, async ({ payload }) => {
     began(payload)
     await pause(clock, 100)
