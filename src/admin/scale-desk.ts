@@ -63,7 +63,8 @@ export function scaleDesk(
       options.arrivalsPerSecond ??
       (perSecond === undefined ? undefined : Math.max(0, perSecond + growth(name)))
     const handlerMs = options.handlerMs ?? (measure.fleet ?? measure.own)?.handlerMs
-    const facts = { ...gauge, arrivalsPerSecond, handlerMs }
+    const slotsMax = context.limitsOf(name)?.sharedMax
+    const facts = { ...gauge, arrivalsPerSecond, handlerMs, slotsMax }
     return viewOf(name, facts, measuredIn(measure), recommend(facts, options))
   }
 }

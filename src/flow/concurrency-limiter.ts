@@ -14,6 +14,8 @@ export interface ConcurrencyLimiter {
   /** Of all messages; undefined: no limit but that of each key. */
   readonly max: number | undefined
   readonly maxPerKey: number | undefined
+  /** `max` where all workers share it. */
+  readonly sharedMax: number | undefined
   /** A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. */
   ask(payload: unknown): Promise<RunSlot | SlotWait>
   /** How many messages may be taken at once. */
@@ -99,6 +101,7 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
 
   return {
     ...limits,
+    sharedMax: lease && max,
     ask: async (payload) => {
       const key = keyOf?.(payload)
       if (max === undefined && key === undefined) return FREE

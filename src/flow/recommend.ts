@@ -7,6 +7,8 @@ export interface ScaleFacts {
   readonly arrivalsPerSecond: number | undefined
   /** How long a handler takes, in ms. */
   readonly handlerMs: number | undefined
+  /** No more may run side by side in all workers together. Absent: no limit. */
+  readonly slotsMax?: number | undefined
 }
 
 /** What is wanted of the workers of a queue. */
@@ -44,13 +46,15 @@ export function recommend(facts: ScaleFacts, goal: ScaleGoal): Recommendation {
   }
   const seconds = handlerMs / 1_000
   const catchUp = (depth * handlerMs) / goal.clearWithinMs
-  const slots = (steady.slots + catchUp) / goal.utilisation
+  const wanted = (steady.slots + catchUp) / goal.utilisation
+  const slots = Math.min(wanted, facts.slotsMax ?? wanted)
   const share = Math.round(goal.utilisation * 100)
   const why = [
     steady.why,
     `${round(depth)} wait and are to be gone within ${round(goal.clearWithinMs / 1_000)} s: ` +
       `${round(catchUp)} more (${round(depth)} × ${round(seconds)} s / ${round(goal.clearWithinMs / 1_000)} s)`,
-    `busy for ${share} % of the time at most: ${round(slots)} slots, ${goal.concurrency} in each worker`,
+    `busy for ${share} % of the time at most: ${round(wanted)} slots, ${goal.concurrency} in each worker`,
+    ...(slots < wanted ? [`no more than ${slots} may run side by side (concurrencyLimit)`] : []),
   ]
   const someArrive =
     steady.slots > SLOTS_IDLE || (facts.arrivalsPerSecond ?? 0) >= ARRIVALS_IDLE_PER_SECOND

@@ -379,6 +379,23 @@ test('What is missing or wrong with a limit is said before the first message.', 
   }
 })
 
+test('No more workers are recommended than the limit can keep busy; a limit of each process says nothing of their number.', async () => {
+  const clock = virtualClock()
+  const limit = { max: 12 }
+  const wish = { handlerMs: 1_000, arrivalsPerSecond: 100, concurrency: 10 }
+  const workersFor = async (
+    concurrencyLimit: ConcurrencyLimitOptions<LimitedCall>,
+  ): Promise<number | undefined> => {
+    const queue = defineQueue({ ...base, concurrencyLimit })
+    const app = await createMillrace({ transport: memory(), queues: [queue], clock })
+    const { workers } = await app.admin.scale(queue, wish)
+    await closeNow(app, clock)
+    return workers
+  }
+  assert.equal(await workersFor(limit), 2)
+  assert.equal(await workersFor({ ...limit, scope: 'process' }), 13)
+})
+
 test('Without a limit nobody is asked, and admin says that there is none.', async () => {
   const clock = virtualClock()
   const queue = defineQueue(base)

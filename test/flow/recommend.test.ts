@@ -23,6 +23,13 @@ test('Little’s law: 100 a second of 200 ms are 20 at any time, and 1200 in a m
   ])
 })
 
+test('What may not run side by side needs no workers.', () => {
+  const { workers, slots, why } = recommend({ ...facts, slotsMax: 12 }, goal)
+  assert.deepEqual([workers, slots], [2, 12])
+  assert.equal(why.at(-1), 'no more than 12 may run side by side (concurrencyLimit)')
+  assert.equal(recommend({ ...facts, slotsMax: 30 }, goal).why.length, 3)
+})
+
 test('Without a rate, what is in flight now stands for it.', () => {
   assert.equal(recommend({ ...facts, arrivalsPerSecond: undefined }, goal).workers, 3)
 })
