@@ -51,7 +51,9 @@ for (const kind of kinds) {
     test('Durability is disk only where every write is on disk before its answer; less is said.', () =>
       withServer([], durability))
     test('A full server refuses sends as full, and workers drain it without help.', () =>
-      withServer(['--maxmemory', '12mb'], full))
+      withServer(['--maxmemory', '12mb'], (url) => full(url, 0)))
+    test('So is a full server whose messages wait behind others of their keys.', () =>
+      withServer(['--maxmemory', '12mb'], (url) => full(url, 7)))
     test('A user without INFO, CONFIG and SUBSCRIBE works, and the log says what was not seen.', () =>
       withServer([], (url) => smallUser(url)))
     test('A wrong password is denied, and does not show.', () =>
@@ -133,7 +135,7 @@ async function durability(url: string): Promise<void> {
   dispose()
 }
 
-async function full(url: string): Promise<void> {
+async function full(url: string, keys: number): Promise<void> {
   const bench = await open(url)
   const { transport } = bench
   const body = new Uint8Array(10_000)
@@ -142,7 +144,8 @@ async function full(url: string): Promise<void> {
     assert.ok(n < 5_000, 'the server was never full')
     const id = `m${n}`
     try {
-      await transport.send('q', [envelope(id, { body })], { signal })
+      const keyed = keys === 0 ? {} : { orderingKey: `key-${n % keys}` }
+      await transport.send('q', [envelope(id, { body, ...keyed })], { signal })
       stored.push(id)
     } catch (error) {
       const { code, retryable, outcome } = transport.diagnose(error)
