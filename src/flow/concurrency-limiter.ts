@@ -64,8 +64,8 @@ export interface SlotLease {
   readonly graceMs: number
 }
 
-/** A limit that is passed is worse than a message that is late. */
-const AWAY_MS = 1_000
+/** After it has waited in vain. A limit that is passed is worse than a message that is late. */
+const AGAIN_MS = 1_000
 /** Twice as many come back as can run: a key must not stand idle because a handler was quick. */
 const TURNS_PER_SLOT = 2
 const TURN_MIN_MS = 20
@@ -94,10 +94,8 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
     return turns.next(key, eachMs, 1_000 / eachMs)
   }
 
-  const waitOf = (found: Exclude<SlotFound, { as: 'held' }>, key: string | undefined): number => {
-    const isOfKey = found.as === 'full' && found.of === 'key'
-    return isOfKey && key !== undefined && perKey !== undefined ? turnOf(key, perKey.max) : AWAY_MS
-  }
+  const waitOf = (of: 'pool' | 'key', key: string | undefined): number =>
+    of === 'key' && key !== undefined && perKey !== undefined ? turnOf(key, perKey.max) : AGAIN_MS
 
   return {
     ...limits,
@@ -107,7 +105,7 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
       if (max === undefined && key === undefined) return FREE
       firstAskedAt ??= clock.now()
       const found = await rounds.ask(key)
-      if (found.as !== 'held') return { delayMs: waitOf(found, key) }
+      if (found.as !== 'held') return { delayMs: waitOf(found.of, key) }
       return runSlot(found, keeper, rounds)
     },
     appetite: rounds.appetite,

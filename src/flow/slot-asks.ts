@@ -6,10 +6,13 @@ export interface SlotAsks {
   add(request: SlotRequest, now: number): Promise<SlotFound>
   /** Up to `max`; they are told, or wait again. */
   take(max: number): readonly SlotAsk[]
-  /** Those for which the pool is full wait again, but for those that have waited long enough. True when somebody was told something. */
+  /**
+   * Those for which the pool is full wait again, but for those that have waited long enough. Undefined: nobody could say, or the answer
+   * was lost; they wait, too, and ask under the same name, so that none leaks what it may have got. True when somebody was told something.
+   */
   tell(
     batch: readonly SlotAsk[],
-    answers: readonly SlotAnswer[],
+    answers: readonly SlotAnswer[] | undefined,
     times: { readonly askedAt: number; readonly now: number },
   ): boolean
   /** All that wait are told that it is full, and from now on nobody waits. */
@@ -23,9 +26,8 @@ export interface SlotAsk extends SlotRequest {
 
 export type SlotFound =
   | { readonly as: 'held'; readonly slot: HeldSlot; readonly askedAt: number }
+  /** Also when nobody could say for long. */
   | { readonly as: 'full'; readonly of: 'pool' | 'key' }
-  /** Nobody could say. */
-  | { readonly as: 'away' }
 
 /** A broker's patience with what it handed out has an end: 30 minutes on RabbitMQ, less elsewhere. */
 const WAIT_MAX_MS = 30_000
@@ -45,7 +47,7 @@ export function slotAsks(): SlotAsks {
     take: (max) => waiting.splice(0, max),
     tell(batch, answers, { askedAt, now }) {
       const refused = batch.filter((one, i) => {
-        const answer = answers[i] ?? { as: 'full', of: 'pool' }
+        const answer = answers?.[i] ?? { as: 'full', of: 'pool' }
         if (answer.as === 'held') {
           one.answer({ as: 'held', slot: { holder: one.holder, fence: answer.fence }, askedAt })
           return false

@@ -9,13 +9,13 @@ import { type SlotFound, slotAsks } from './slot-asks.ts'
 export interface SlotRounds {
   /** While the pool is full it waits for a bounded time, and is asked for again and again. */
   ask(key: string | undefined): Promise<SlotFound>
-  /** At once, so that what waits here or elsewhere may have it. One that cannot be given back ends by itself. */
+  /** At once, so that what waits here or elsewhere may have it; again and again while the store is away. */
   release(slot: HeldSlot): void
   /** How many messages may be taken at once: one after the pool was full, then twice as many with each answer that it was not. */
   appetite(): number
   /** What waits goes back, and nothing waits from now on. */
   stop(): void
-  /** When nothing is to be given back any more. */
+  /** When all is given back that can be: what is not now ends by itself. */
   settled(): Promise<void>
 }
 
@@ -44,23 +44,29 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
   const released: HeldSlot[] = []
   let asked = 0
   let due = false
+  let closing = false
   let running: Promise<void> | undefined
   let appetite = BATCH_MAX
   let pollMs = POLL_MIN_MS
   let cancel: Cancel | undefined
 
+  const slower = (): number => Math.min(POLL_MAX_MS, pollMs * 2)
+
   const take = async (): Promise<void> => {
     const batch = asks.take(BATCH_MAX)
     const askedAt = clock.now()
     const answers = await calls.acquire(batch)
-    if (answers === undefined) {
-      for (const one of batch) one.answer({ as: 'away' })
-      return
-    }
     const isNews = asks.tell(batch, answers, { askedAt, now: clock.now() })
-    const isFull = answers.some((one) => one.as === 'full' && one.of === 'pool')
+    const isFull = answers?.some((one) => one.as === 'full' && one.of === 'pool') ?? true
     appetite = isFull ? 1 : Math.min(BATCH_MAX, appetite * 2)
-    pollMs = isNews ? POLL_MIN_MS : Math.min(POLL_MAX_MS, pollMs * 2)
+    pollMs = isNews ? POLL_MIN_MS : slower()
+  }
+
+  const giveBack = async (): Promise<void> => {
+    const batch = released.splice(0, BATCH_MAX)
+    if (await calls.release(batch)) return
+    if (!closing) released.push(...batch)
+    pollMs = slower()
   }
 
   const rounds = async (): Promise<void> => {
@@ -68,7 +74,7 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
     await undefined
     while (due) {
       due = false
-      if (released.length > 0) await calls.release(released.splice(0, BATCH_MAX))
+      if (released.length > 0) await giveBack()
       if (asks.some) await take()
     }
   }
@@ -78,8 +84,9 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
     cancel?.()
     running ??= rounds().finally(() => {
       running = undefined
-      if (due || released.length > 0) wake()
-      else if (asks.some) cancel = clock.after(pollMs * (0.5 + random() / 2), wake)
+      if (due) wake()
+      else if (asks.some || released.length > 0)
+        cancel = clock.after(pollMs * (0.5 + random() / 2), wake)
     })
   }
 
@@ -95,12 +102,11 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
       wake()
     },
     appetite: () => appetite,
-    stop() {
-      cancel?.()
-      asks.stop()
-    },
+    stop: asks.stop,
     async settled() {
       while (running !== undefined) await running
+      closing = true
+      cancel?.()
     },
   }
 }
@@ -110,7 +116,8 @@ interface SlotCalls {
   acquire(
     batch: Parameters<Slots['acquire']>[2],
   ): Promise<Awaited<ReturnType<Slots['acquire']>> | undefined>
-  release(batch: readonly HeldSlot[]): Promise<void>
+  /** False: they may be held still. */
+  release(batch: readonly HeldSlot[]): Promise<boolean>
 }
 
 /** Of a store that may be away: said once, until it is back. */
@@ -135,8 +142,11 @@ function slotCalls(options: SlotRoundsOptions): SlotCalls {
     async release(batch) {
       try {
         await slots.release(pool, batch)
+        failing = false
+        return true
       } catch (error) {
-        failed('its slots cannot be given back; they end by themselves', error)
+        failed('its slots (concurrencyLimit) cannot be given back now', error)
+        return false
       }
     },
   }

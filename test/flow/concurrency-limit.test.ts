@@ -108,7 +108,7 @@ test('A key runs no more than its limit, and delays no other key.', async () => 
 /** A store whose slots nobody can ask for while it is away. */
 function awayStore() {
   const kept = memoryStore()
-  const state = { away: false }
+  const state = { away: false, losesAnswers: 0, losesReleases: 0 }
   const asked = <T>(call: () => Promise<T>): Promise<T> =>
     state.away ? Promise.reject(new Error('connection refused')) : call()
   const store: StoreConnector = {
@@ -119,9 +119,16 @@ function awayStore() {
       return {
         ...found,
         slots: {
-          acquire: (...given) => asked(() => slots.acquire(...given)),
+          acquire: async (...given) => {
+            const answers = await asked(() => slots.acquire(...given))
+            if (state.losesAnswers-- > 0) throw new Error('connection reset')
+            return answers
+          },
           renew: (...given) => asked(() => slots.renew(...given)),
-          release: (...given) => asked(() => slots.release(...given)),
+          release: async (...given) => {
+            if (state.losesReleases-- > 0) throw new Error('connection reset')
+            await asked(() => slots.release(...given))
+          },
           count: (...given) => asked(() => slots.count(...given)),
         },
       }
@@ -150,6 +157,18 @@ test('While the store is away nothing begins; what runs is told to stop before i
   assert.equal(seen.most, 2)
   const { dead, inFlight, scheduled } = await app.admin.stats(queue)
   assert.deepEqual([dead, inFlight, scheduled], [0, 0, 0])
+  await close()
+})
+
+test('Neither an answer of the store that was lost nor a slot that could not be given back is leaked: both are tried again.', async () => {
+  const { store, state } = awayStore()
+  const { app, clock, queue, seen, send, close } = await fleet({ max: 1 }, { store, apps: 1 })
+  state.losesAnswers = 2
+  state.losesReleases = 2
+  await send('a', 3)
+  await clock.advance(2_000)
+  assert.equal(seen.ended, 3)
+  assert.equal((await app.admin.slots(queue))?.held, 0)
   await close()
 })
 
