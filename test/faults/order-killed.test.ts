@@ -18,6 +18,8 @@ const WORKER = fileURLToPath(new URL('./order-worker.ts', import.meta.url))
 const WORKERS = 3
 const KEYS = 12
 const DEADLINE_MS = 120_000
+/** So far ahead of the effects is the producer: it sends until the end, also while keys wait. */
+const AHEAD = 100
 
 const redisUrl = backendUrl('redis 7')
 const postgresUrl = backendUrl('postgres 18')
@@ -110,8 +112,13 @@ function openWorkers(place: OrderPlace, recordFile: string): Workers {
   }
 }
 
-async function produce({ app }: OpenedPlace, perKey: number, random: () => number): Promise<void> {
+async function produce(
+  { app, db }: OpenedPlace,
+  perKey: number,
+  random: () => number,
+): Promise<void> {
   const numbers = new Map<string, number>()
+  let sent = 0
   while (numbers.size < KEYS || [...numbers.values()].some((number) => number < perKey)) {
     const batch: { key: string; number: number }[] = []
     for (let n = 0; n < 1 + random() * 15; n++) {
@@ -122,6 +129,8 @@ async function produce({ app }: OpenedPlace, perKey: number, random: () => numbe
       batch.push({ key, number })
     }
     if (batch.length > 0) await app.sendBatch(steps, batch)
+    sent += batch.length
+    await until('effects', () => sent - count(db) < AHEAD, DEADLINE_MS)
     await wait(5)
   }
 }
