@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { RabbitmqSettings } from 'millrace/rabbitmq'
 import { codeOf } from '../../src/conformance/acts.ts'
+import type { Envelope } from '../../src/model/envelope.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import {
@@ -253,6 +254,36 @@ test('A queue is published to by its exchange and routing key, where it has some
     [now.id, later.id],
   )
   await withChannel(address, (channel) => channel.deleteExchange(exchange))
+  await transport.close()
+})
+
+test('Each message has its own headers and none of another one, whatever they are called and however many there are.', {
+  skip,
+}, async () => {
+  const queue = name('headers')
+  const transport = await open()
+  await ensure(transport, queue)
+  const many = (from: number): Record<string, string> =>
+    Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`own-${from + at}`, `${at}`]))
+  const all: readonly Partial<Envelope>[] = [
+    { headers: { first: '1', both: 'one' }, idempotencyKey: 'key' },
+    { headers: {} },
+    { headers: { both: 'two', constructor: 'c', toString: 't' } },
+    { headers: { hasOwnProperty: 'h' } },
+    ...Array.from({ length: 8 }, (_, at) => ({ headers: many(60 * at) })),
+    { headers: { first: '2' } },
+  ]
+  const batch = all.map((fields) => envelope(fields))
+  await transport.send(queue, batch, { signal: never })
+  const came = await take(await subscribe(transport, queue), batch.length)
+  const said = ({ id, headers, idempotencyKey }: Envelope) => ({
+    ...{ id, idempotencyKey },
+    headers: Object.entries(headers).toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  })
+  assert.deepEqual(
+    came.map((one) => said(one.envelope)),
+    batch.map(said),
+  )
   await transport.close()
 })
 

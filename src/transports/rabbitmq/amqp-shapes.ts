@@ -47,7 +47,8 @@ export interface AmqpProperties {
   readonly messageId: string
   /** Seconds. */
   readonly timestamp: number
-  readonly headers: Record<string, string>
+  /** What is undefined is left out. */
+  readonly headers: Readonly<Record<string, string | undefined>>
   readonly priority?: number
 }
 

@@ -3,7 +3,7 @@ import type { Delivery } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { isId } from '../../model/ids.ts'
 import { fromWire, hiddenHeader, setHeader, toWire } from '../../transport/wire.ts'
-import type { AmqpMessage, AmqpProperties } from './amqp-shapes.ts'
+import type { AmqpMessage } from './amqp-shapes.ts'
 
 /** Of the AMQP protocol binding of CloudEvents 1.0. */
 const PREFIX = 'cloudEvents_'
@@ -49,16 +49,14 @@ export function sendingTime(now: number): SendingTime {
   return { seconds: Math.floor(now / 1_000), iso: new Date(now).toISOString() }
 }
 
-export function propertiesOf(queue: string, envelope: Envelope, at: SendingTime): AmqpProperties {
+export function headersOf(
+  queue: string,
+  envelope: Envelope,
+  { iso }: SendingTime,
+): Readonly<Record<string, string>> {
   const headers = toWire(queue, envelope, PREFIX)
-  headers[TIME] = at.iso
-  return {
-    mandatory: true,
-    persistent: true,
-    messageId: envelope.id,
-    timestamp: at.seconds,
-    headers,
-  }
+  headers[TIME] = iso
+  return headers
 }
 
 export function contentOf({ body }: Envelope): Buffer {

@@ -6,6 +6,7 @@ import { refused, stored } from '../../transport/outcomes.ts'
 import type { AmqpConfirmChannel, AmqpProperties } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
 import { rabbitFault } from './fault.ts'
+import { headerCarrier } from './header-carrier.ts'
 import { withinLimit } from './limit.ts'
 import { messageOf } from './link.ts'
 
@@ -13,7 +14,8 @@ export interface Publication {
   readonly exchange: string
   readonly routingKey: string
   readonly content: Buffer
-  readonly properties: AmqpProperties
+  readonly properties: Omit<AmqpProperties, 'headers'>
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** Publishes with confirms and `mandatory`: stored means that the broker said so and that it knew where to. */
@@ -36,6 +38,7 @@ interface Waiting {
 export function openPublisher(broker: Broker): Publisher {
   const { publishing, options, clock } = broker
   const calls = new Set<Waiting>()
+  const written = headerCarrier()
   let outstanding = 0
   /** Came back, and their confirms follow. */
   const unroutable = new Map<string, number>()
@@ -71,7 +74,7 @@ export function openPublisher(broker: Broker): Publisher {
 
   const publishOne = (
     to: AmqpConfirmChannel,
-    { exchange, routingKey, content, properties }: Publication,
+    { exchange, routingKey, content, properties, headers }: Publication,
     call: Waiting,
     at: number,
   ): void => {
@@ -83,7 +86,8 @@ export function openPublisher(broker: Broker): Publisher {
       else call.settle(at, wasReturned ? refused('notFound') : stored(messageId))
     }
     try {
-      to.publish(exchange, routingKey, content, properties, confirmed)
+      const options = { ...properties, headers: written(headers) }
+      to.publish(exchange, routingKey, content, options, confirmed)
     } catch (error) {
       call.settle(at, notWritten(error))
     }

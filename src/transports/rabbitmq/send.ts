@@ -5,13 +5,7 @@ import { type EnvelopeBounds, refusalOf, reservedHeader } from '../../transport/
 import type { Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
 import { entrance } from './ladder.ts'
-import {
-  contentOf,
-  impossibleHeader,
-  propertiesOf,
-  type SendingTime,
-  sendingTime,
-} from './message.ts'
+import { contentOf, headersOf, impossibleHeader, type SendingTime, sendingTime } from './message.ts'
 import { placeOf, straightTo } from './names.ts'
 import type { Publication, Publisher } from './publisher.ts'
 
@@ -70,7 +64,13 @@ function judge(envelope: Envelope, sending: Sending): Publication | Sent {
     exchange,
     routingKey,
     content: contentOf(envelope),
-    properties: propertiesOf(queue, envelope, at),
+    properties: {
+      mandatory: true,
+      persistent: true,
+      messageId: envelope.id,
+      timestamp: at.seconds,
+    },
+    headers: headersOf(queue, envelope, at),
   }
 }
 
