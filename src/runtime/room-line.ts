@@ -1,6 +1,7 @@
 import { type Clock, pause } from '../model/clock.ts'
 import { hasCode, MillraceError, type QueueFullError } from '../model/errors.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import { type LineWaiter, lineWaiter } from './line-waiter.ts'
 
 /** Sends that wait for room in a full queue, in the order in which they came. */
 export interface RoomLine {
@@ -33,14 +34,9 @@ const PAUSE_MAX_MS = 200
 /** One tries first; where there was room for all that tried, twice as many try next, and go to the backend together. */
 const TOGETHER_MAX = 256
 
-interface Waiter {
-  /** True when it has left the line, false when there is no room. Never rejects. */
-  tries(): Promise<boolean>
-}
-
 export function roomLine(options: RoomLineOptions): RoomLine {
-  const { clock, lengthMax, full, closed } = options
-  const line = new Set<Waiter>()
+  const { queue, clock, lengthMax, full, closed } = options
+  const line = new Set<LineWaiter>()
   let running = false
   let wake: (() => void) | undefined
 
@@ -75,7 +71,14 @@ export function roomLine(options: RoomLineOptions): RoomLine {
     },
     enter(attempt, signal) {
       if (line.size >= lengthMax) return Promise.reject(full())
-      const { waiter, ended } = waiting(attempt, options, signal, () => line.delete(waiter))
+      const { waiter, ended } = lineWaiter(attempt, {
+        ...options,
+        isNotYet: (error) => hasCode(error, 'MILLRACE_QUEUE_FULL'),
+        late: full,
+        closedError: () => closedError(queue),
+        signal,
+        leave: () => line.delete(waiter),
+      })
       line.add(waiter)
       if (!running) {
         running = true
@@ -91,54 +94,6 @@ function firstOf<T>(all: Iterable<T>, most: number): readonly T[] {
   const first: T[] = []
   for (const one of all) if (first.push(one) >= most) break
   return first
-}
-
-function waiting<T>(
-  attempt: () => MaybePromise<T>,
-  { queue, clock, waitMs, full, closed }: RoomLineOptions,
-  signal: AbortSignal | undefined,
-  leave: () => void,
-): { readonly waiter: Waiter; readonly ended: Promise<T> } {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  /** Why it gave up, the first reason first; told at the end of a try that is under way, which may still succeed. */
-  const why: unknown[] = []
-  let trying = false
-  // At once, not when somebody hears of it: who has left must not try again.
-  const end = (settle: () => void): void => {
-    leave()
-    settle()
-  }
-  const giveUp = (error: unknown): void => {
-    why.push(error)
-    if (!trying) end(() => reject(why[0]))
-  }
-  const abort = (): void => giveUp(signal?.reason)
-  const close = (): void => giveUp(closedError(queue))
-  const cancel = clock.after(waitMs, () => giveUp(full()))
-  signal?.addEventListener('abort', abort, { once: true })
-  closed.addEventListener('abort', close, { once: true })
-
-  const tries = async (): Promise<boolean> => {
-    if (why.length > 0) return true
-    trying = true
-    try {
-      const sent = await attempt()
-      end(() => resolve(sent))
-    } catch (error) {
-      const isFull = hasCode(error, 'MILLRACE_QUEUE_FULL')
-      if (isFull && why.length === 0) return false
-      end(() => reject(isFull ? why[0] : error))
-    } finally {
-      trying = false
-    }
-    return true
-  }
-  const ended = promise.finally(() => {
-    cancel()
-    signal?.removeEventListener('abort', abort)
-    closed.removeEventListener('abort', close)
-  })
-  return { waiter: { tries }, ended }
 }
 
 function closedError(queue: string): MillraceError {
