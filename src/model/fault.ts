@@ -16,7 +16,7 @@ export type FaultCode =
   | 'conflict'
   | 'throttled'
   | 'unavailable'
-  /** Of an item among others: a transaction of somebody's holds its key. Sent alone it waits for the end of that. */
+  /** A transaction that somebody has open holds its key or its id, and longer than the sender wanted to wait for that. */
   | 'held'
   | 'notFound'
   | 'denied'

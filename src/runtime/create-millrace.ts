@@ -26,6 +26,7 @@ import {
   storeError,
 } from './flow-sources.ts'
 import { healthOf } from './health.ts'
+import { type HeldLine, heldLine } from './held-line.ts'
 import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import type { Handler } from './message.ts'
 import { type ResolvedOptions, resolveOptions } from './millrace-options.ts'
@@ -59,7 +60,8 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const { resolved, found } = resolveOptions(options)
   const parts = await openParts(options, resolved, found)
   const closed = new AbortController()
-  const lanes = makeLanes(resolved, parts, closed.signal)
+  const held = heldLine({ clock: resolved.clock, closed: closed.signal })
+  const lanes = makeLanes(resolved, parts, held, closed.signal)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
   const flows = new Map<string, { readonly flow: QueueFlow; readonly most: number }>()
@@ -128,8 +130,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     work,
     start: life.start,
     close: life.close,
-    health: () =>
-      healthOf({ parts, workers, life, clock: resolved.clock, queue: resolved.queues[0] }),
+    health: () => healthOf({ ...resolved, parts, held, workers, life, queue: resolved.queues[0] }),
     admin,
     counters: () => countersOf(lanes),
   }
@@ -148,6 +149,7 @@ function answered<T>(run: () => MaybePromise<T>): Promise<T> {
 function makeLanes<Tx>(
   resolved: ResolvedOptions,
   parts: Parts<Tx>,
+  held: HeldLine,
   closed: AbortSignal,
 ): ReadonlyMap<string, Lane> {
   const { clock, random, logger } = resolved
@@ -158,7 +160,7 @@ function makeLanes<Tx>(
   for (const queue of resolved.queues) {
     const counters = counting()
     const sending = queueSender({
-      ...{ queue, transport, transactions, counters, clock, logger, newId, closed },
+      ...{ queue, transport, held, transactions, counters, clock, logger, newId, closed },
     })
     const measures = meter({ ...resolved, queue: queue.name, store, closed })
     const broken = breakersOf(queue, resolved, store, closed)

@@ -1,4 +1,5 @@
 import { MAKE_AGAIN } from '../model/backend-error.ts'
+import type { Envelope } from '../model/envelope.ts'
 import { hasCode, MillraceError, PayloadTooLargeError, QueueFullError } from '../model/errors.ts'
 import type { Fault } from '../model/fault.ts'
 import type { AnyQueue } from './queue.ts'
@@ -41,8 +42,9 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
         context.maxBytes,
         context.index,
       )
-    case 'unavailable':
     case 'held':
+      return heldError(fields.queue, [{ id: context.messageId }], fields)
+    case 'unavailable':
     case 'throttled':
       return new MillraceError(
         'MILLRACE_UNAVAILABLE',
@@ -68,6 +70,30 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
         { cause, retryable: fault.retryable, fields },
       )
   }
+}
+
+/** Whose transaction it is, a sender cannot know. */
+export function heldError(
+  queue: string,
+  envelopes: readonly HeldMessage[],
+  fields: Readonly<Record<string, unknown>> = { queue, messageId: envelopes[0]?.id },
+): MillraceError {
+  const [first, ...more] = envelopes
+  const keys = more.length === 0 && first !== undefined ? keysOf(first) : 'a key of the batch'
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    `queue "${queue}": ${keys} is held by a transaction that sent with it and is still open, and the send waited for its end in vain; nothing was ` +
+      'stored, look for a transaction that was left open, then try again',
+    { retryable: true, fields },
+  )
+}
+
+type HeldMessage = Pick<Envelope, 'id' | 'orderingKey' | 'remember'>
+
+function keysOf({ id, orderingKey, remember = [] }: HeldMessage): string {
+  const keys = remember.map(({ kind, key }) => `${kind} key "${key}"`)
+  if (orderingKey !== undefined) keys.push(`ordering key "${orderingKey}"`)
+  return keys.length === 0 ? `id ${id}` : keys.join(' or ')
 }
 
 /** Its own error only says that the backend did not answer; the sender has to know that the message may be stored. */

@@ -3,6 +3,7 @@ import type { Clock } from '../model/clock.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { Health } from './app.ts'
 import { bounded } from './bounded.ts'
+import type { HeldLine } from './held-line.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { problemsOf } from './own-problems.ts'
 import type { Parts } from './parts.ts'
@@ -11,6 +12,7 @@ import type { Worker } from './worker.ts'
 
 export interface HealthSources<Tx> {
   readonly parts: Parts<Tx>
+  readonly held: HeldLine
   readonly workers: ReadonlyMap<string, Worker>
   readonly life: Lifecycle
   readonly clock: Clock
@@ -36,7 +38,7 @@ export async function healthOf<Tx>(sources: HealthSources<Tx>): Promise<Health> 
       `the outbox relay has not got through since ${new Date(relay.lastPassAt).toISOString()}`,
     )
   }
-  reasons.push(...problemsOf(sources.parts))
+  reasons.push(...problemsOf(sources.parts), ...sources.held.problems())
   const unreachable = await probe(sources)
   if (unreachable !== undefined) reasons.push(unreachable)
   return { ok: reasons.length === 0, reasons }

@@ -6,6 +6,7 @@ import { retryAfterMaxMs } from './capacity-choice.ts'
 import type { Counting } from './counters.ts'
 import type { Departures } from './departures.ts'
 import { drainRate } from './drain-rate.ts'
+import type { HeldLine } from './held-line.ts'
 import type { AnyQueue } from './queue.ts'
 import { queueTotal } from './queue-total.ts'
 import { type Sender, sender } from './sender.ts'
@@ -16,6 +17,7 @@ import { waitingSender } from './waiting-sender.ts'
 export interface QueueSenderOptions {
   readonly queue: AnyQueue
   readonly transport: Transport
+  readonly held: HeldLine
   readonly transactions: TransactionSends
   readonly counters: Counting
   readonly clock: Clock
@@ -30,7 +32,7 @@ export function queueSender(options: QueueSenderOptions): {
   readonly sender: Sender
   readonly departures: Departures
 } {
-  const { queue, transport, transactions, counters, clock, logger, newId, closed } = options
+  const { queue, transport, held, transactions, counters, clock, logger, newId, closed } = options
   const now = (): number => clock.now()
   const total = queueTotal({ queue: queue.name, transport, now })
   const drain = drainRate({ now, maxMs: retryAfterMaxMs(queue), total })
@@ -39,6 +41,7 @@ export function queueSender(options: QueueSenderOptions): {
     queue,
     clock,
     transport,
+    held,
     transactions,
     admission: admitted,
     prepare: { newId, backend: transport },

@@ -1,14 +1,12 @@
-import { sendInParts } from '../layers/in-parts.ts'
 import type { Clock } from '../model/clock.ts'
-import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { isSignal, problems, show } from '../model/problems.ts'
 import { isSqliteHandle } from '../sql/sqlite-handle.ts'
 import type { Admission } from './admission.ts'
-import { faultless } from './faultless.ts'
-import { gatherer } from './gatherer.ts'
+import { backendSends } from './backend-sends.ts'
+import type { HeldLine } from './held-line.ts'
 import { type PrepareContext, prepare } from './prepare.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
@@ -35,13 +33,9 @@ export type BatchSendOptions<In = unknown> = Omit<
   readonly dedupeKey?: (payload: In, index: number) => string | undefined
 }
 
-/** A send that somebody's open transaction holds up is this slow, and a backend that is merely busy seldom is. */
-const SLOW_MS = 1_000
-/** Each may hold a connection of the backend's pool (of 10 on Postgres). */
-const FLIGHTS = 4
-
 export interface SenderOptions extends ResultContext {
   readonly clock: Clock
+  readonly held: HeldLine
   readonly transactions: TransactionSends
   readonly admission: Admission
   readonly prepare: PrepareContext
@@ -50,22 +44,13 @@ export interface SenderOptions extends ResultContext {
 }
 
 export function sender(options: SenderOptions): Sender {
-  const { queue, transport, closed } = options
-  const plain = gatherer<Envelope, Sent>({
-    maxBatch: transport.traits.limits.sendBatch,
-    patience: { clock: options.clock, ms: SLOW_MS, flights: FLIGHTS },
-    flush: (batch) =>
-      faultless(transport, batch.length, () =>
-        transport.send(queue.name, batch, { signal: closed }),
-      ),
-  })
-
-  let inBatches = 0
+  const { queue, closed } = options
+  const backend = backendSends({ ...options, queue: queue.name })
 
   /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
   const admit = (messages: number, tx: unknown): MaybePromise<void> => {
     const { admission } = options
-    const onTheWay = plain.size + inBatches
+    const onTheWay = backend.size
     return isSqliteHandle(tx)
       ? admission.admitNow(messages, onTheWay)
       : admission.admit(messages, onTheWay)
@@ -78,7 +63,7 @@ export function sender(options: SenderOptions): Sender {
       chain(admit(1, send?.tx), () => {
         const sent =
           send?.tx === undefined
-            ? orAborted(() => orAlone(plain.add(envelope), envelope, options), send?.signal)
+            ? orAborted(() => backend.one(envelope, send?.signal), send?.signal)
             : options.transactions.one(queue.name, send.tx, envelope)
         return chain(sent, (outcome) => resultOf(outcome, envelope, options))
       }),
@@ -97,50 +82,14 @@ export function sender(options: SenderOptions): Sender {
       chain(admit(envelopes.length, send?.tx), () => {
         const sent =
           send?.tx === undefined
-            ? counted(envelopes, send?.signal)
+            ? backend.many(envelopes, send?.signal)
             : options.transactions.many(queue.name, send.tx, envelopes)
         return chain(sent, (outcomes) => batchResults(outcomes, envelopes, options))
       }),
     )
   }
 
-  const counted = async (
-    envelopes: readonly Envelope[],
-    own?: AbortSignal,
-  ): Promise<readonly Sent[]> => {
-    inBatches += envelopes.length
-    try {
-      return await sendAtOnce(envelopes, own)
-    } finally {
-      inBatches -= envelopes.length
-    }
-  }
-
-  const sendAtOnce = (
-    envelopes: readonly Envelope[],
-    own?: AbortSignal,
-  ): Promise<readonly Sent[]> => {
-    const signal = own ? AbortSignal.any([closed, own]) : closed
-    if (!transport.traits.atomicBatch) return sendInParts(transport, queue.name, envelopes, signal)
-    return faultless(transport, envelopes.length, () =>
-      transport.send(queue.name, envelopes, { signal, atomic: true }),
-    )
-  }
-
   return { sendNow: sendOne, sendBatch: sendMany }
-}
-
-/** What somebody's transaction holds goes on waiting by itself, so that nobody waits with it. */
-async function orAlone(
-  gathered: Promise<Sent>,
-  envelope: Envelope,
-  { queue, transport, closed }: SenderOptions,
-): Promise<Sent> {
-  const sent = await gathered
-  if (sent.ok || sent.fault.code !== 'held') return sent
-  const alone = (): Promise<readonly Sent[]> =>
-    transport.send(queue.name, [envelope], { signal: closed })
-  return (await faultless(transport, 1, alone))[0] ?? sent
 }
 
 /** What is no signal is named later, with everything else that is wrong with the options. */

@@ -77,6 +77,11 @@ export interface SendOptions {
   /** Store all or nothing: when one item cannot be stored, none is, and each other one answers that fault's code
    * with outcome `notApplied` (traits.atomicBatch). */
   readonly atomic?: boolean
+  /**
+   * How long it may wait for transactions of others that hold a key or an id of it, then those items answer `held`, all of them with
+   * `atomic`. Absent: 1 s, after which what was gathered with them by chance is stored without them.
+   */
+  readonly lockMs?: number
 }
 
 /**

@@ -37,7 +37,11 @@ function isStorable(text: string | undefined): boolean {
 }
 
 /** The parameters of STORE. */
-export function storeParams(queueId: number, items: readonly Item[]): readonly unknown[] {
+export function storeParams(
+  queueId: number,
+  items: readonly Item[],
+  lockMs: number | undefined,
+): readonly unknown[] {
   const envelopes = items.map((item) => item.envelope)
   const column = <T>(read: (envelope: Envelope) => T): T[] => envelopes.map(read)
   return [
@@ -50,6 +54,7 @@ export function storeParams(queueId: number, items: readonly Item[]): readonly u
     textArray(column(({ orderingKey }) => orderingKey ?? null)),
     textArray(column(({ headers }) => headersText(headers))),
     bytesArray(column(({ body }) => body)),
+    lockMs === undefined ? null : String(lockMs),
   ]
 }
 

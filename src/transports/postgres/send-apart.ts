@@ -11,8 +11,13 @@ export function isLocked(error: unknown): boolean {
   return readString(error, 'code') === LOCKED
 }
 
+/** It waited as long as it may. */
+export function held(cause: unknown): Sent {
+  return refused('held', { retryable: true, cause })
+}
+
 /** Each holds a connection while it waits. */
-const SIDE_BY_SIDE = 3
+const SIDE_BY_SIDE = 2
 
 /**
  * Sends that were gathered by chance, once one of them met a key that a transaction of somebody's still holds: each goes by itself, and
@@ -72,6 +77,6 @@ async function answered(
   } catch (error) {
     const fault = pgFault(error)
     if (!isLocked(error)) return part.map(() => ({ ok: false, fault }))
-    return part.map(() => refused('held', { retryable: true, cause: error }))
+    return part.map(() => held(error))
   }
 }

@@ -8,14 +8,13 @@ import type { SendOptions } from '../../transport/transport.ts'
 import { type Item, nameOf, refusal, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
 import { keysOf, lockKeys } from './order.ts'
-import { isLocked, sendApart } from './send-apart.ts'
+import { held, isLocked, sendApart } from './send-apart.ts'
 import { findQueue, query, type Store } from './store.ts'
 
-/** What was gathered by chance is soon sent apart; one that knows what it waits for has longer, but less than a statement may take (30 s). */
-const GATHERED_LOCK_MS = 1_000
-/** It was held a second ago. */
-const APART_LOCK_MS = 100
-const LOCK_MS = 20_000
+/** Transactions of senders end in milliseconds; one that lasts longer was left open, or does its own work meanwhile. */
+const LOCK_MS = 1_000
+/** What was held a second ago will hardly be free now, and each that asks keeps a connection meanwhile. */
+const APART_LOCK_MS = 25
 /** A statement carries at most this many bytes of bodies; in hex they are twice as long. */
 const STATEMENT_BYTES = 32 * 1024 * 1024
 
@@ -26,13 +25,12 @@ export async function send(
   batch: readonly Envelope[],
   options: SendOptions,
 ): Promise<readonly Sent[]> {
-  const together = options.atomic !== true && batch.length > 1
-  const alone = { ...options, lockMs: LOCK_MS }
-  if (!together) return sendOnce(store, queue, batch, alone)
+  const { atomic = false, lockMs = LOCK_MS } = options
   try {
-    return await sendOnce(store, queue, batch, { ...options, lockMs: GATHERED_LOCK_MS })
+    return await sendOnce(store, queue, batch, { ...options, lockMs })
   } catch (error) {
     if (!isLocked(error)) throw error
+    if (atomic || batch.length === 1) return batch.map(() => held(error))
     return await sendApart(batch, (part) =>
       sendOnce(store, queue, part, { ...options, lockMs: APART_LOCK_MS }),
     )
@@ -61,7 +59,7 @@ async function sendOnce(
   if (refusedAtOnce !== undefined) return refusedAtOnce
   const outcomes = needsTransaction(sorted)
     ? await sendInTransaction(store, queueId, batch, sorted, { signal, atomic, lockMs })
-    : outcomesOf(batch, await storeItems(store, executor, queueId, sorted))
+    : outcomesOf(batch, await storeItems(store, executor, queueId, sorted, lockMs))
   if (outcomes.some((outcome) => outcome.ok && !outcome.duplicate)) news(store, queueId)
   if (sorted.keyed.length > 0) pruneKeys(store, sorted.keyed.length)
   return outcomes
@@ -132,12 +130,13 @@ async function sendInTransaction(
   }
 }
 
-/** Stores what can be stored, through whichever executor; answers by place. */
+/** Stores what can be stored, through whichever executor; answers by place. `lockMs` where each statement is a transaction by itself. */
 export async function storeItems(
   { sql }: Pick<Store, 'sql'>,
   executor: PgExecutor,
   queueId: number,
   { refusals, plain, keyed }: Sorted,
+  lockMs?: number,
 ): Promise<ReadonlyMap<number, Sent>> {
   const outcomes = new Map(refusals)
   const free: Item[] = [...plain]
@@ -150,7 +149,7 @@ export async function storeItems(
   await lockKeys({ sql }, executor, queueId, { keys: orderingKeysOf(free), before: 'send' })
   const fresh = new Set<string>()
   for (const chunk of chunks(free)) {
-    const rows = await executor.execute(sql.STORE, storeParams(queueId, chunk))
+    const rows = await executor.execute(sql.STORE, storeParams(queueId, chunk, lockMs))
     for (const row of rows) fresh.add(String(row.id))
   }
   // Of two items with one id the first was stored.

@@ -28,7 +28,10 @@ ORDER BY name
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, max_depth = excluded.max_depth,
   on_dead = excluded.on_dead, ageing_ms = excluded.ageing_ms`
 
-/** A whole batch, in the order of its items. An id that is stored or dead is left out. */
+/**
+ * A whole batch, in the order of its items. An id that is stored or dead is left out. The last parameter is that of LIMIT_LOCKS, for a
+ * statement that is a transaction by itself; null changes nothing.
+ */
 export const STORE = `
 INSERT INTO {schema}.message
   (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
@@ -38,7 +41,10 @@ SELECT $1::integer, item.id,
   CASE WHEN item.ready_at > cut.now THEN item.ready_at
     ELSE cut.now + item.delay_ms * interval '1 millisecond' END,
   cut.now, item.idempotency_key, item.ordering_key, item.headers, item.body
-FROM (SELECT date_trunc('milliseconds', clock_timestamp()) AS now) AS cut,
+FROM (
+    SELECT date_trunc('milliseconds', clock_timestamp()) AS now,
+      CASE WHEN $10::text IS NOT NULL THEN set_config('lock_timeout', $10::text, true) END AS lock_ms
+  ) AS cut,
   LATERAL (
     SELECT id, priority, delay_ms, to_timestamp(ready_ms / 1000) AS ready_at,
       idempotency_key, ordering_key, headers, body, place

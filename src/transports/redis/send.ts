@@ -49,7 +49,7 @@ async function storeAll(
   store: Store,
   queue: QueueKeys,
   batch: readonly Envelope[],
-  options: Required<SendOptions>,
+  options: Required<Omit<SendOptions, 'lockMs'>>,
 ): Promise<readonly Sent[]> {
   if (batch.length === 0) return []
   const storeBatch = batch.every(isPlain) ? storePlain : storeAny
@@ -73,7 +73,7 @@ type StoreBatch = (
   store: Store,
   queue: QueueKeys,
   batch: readonly Envelope[],
-  options: Required<SendOptions>,
+  options: Required<Omit<SendOptions, 'lockMs'>>,
 ) => Promise<Reply>
 
 const storePlain: StoreBatch = (store, queue, batch, { signal, atomic }) => {
