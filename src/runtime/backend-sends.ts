@@ -32,6 +32,8 @@ export interface BackendSendsOptions {
 const SLOW_MS = 1_000
 /** Each may hold a connection of the backend's pool (of 10 on Postgres). */
 const FLIGHTS = 4
+/** How long what was gathered waits for what others hold, before that waits in line. */
+const GATHERED_LOCK_MS = SLOW_MS
 /** How long a batch waits for what others hold before it waits in line: any number of batches may be on their way at once. */
 const BATCH_LOCK_MS = 100
 
@@ -50,7 +52,7 @@ export function backendSends(options: BackendSendsOptions): BackendSends {
   const plain = gatherer<Envelope, Sent>({
     maxBatch: transport.traits.limits.sendBatch,
     patience: { clock, ms: SLOW_MS, flights: FLIGHTS },
-    flush: (batch) => send(batch, {}),
+    flush: (batch) => send(batch, { lockMs: GATHERED_LOCK_MS }),
   })
 
   const counted = async <T>(messages: number, work: () => Promise<T>): Promise<T> => {

@@ -78,8 +78,8 @@ export interface SendOptions {
    * with outcome `notApplied` (traits.atomicBatch). */
   readonly atomic?: boolean
   /**
-   * How long it may wait for transactions of others that hold a key or an id of it, then those items answer `held`, all of them with
-   * `atomic`. Absent: 1 s, after which what was gathered with them by chance is stored without them.
+   * How long it may wait for transactions of others that hold a key or an id of it; then those items answer `held`, all of them with
+   * `atomic`, and the others are stored. Absent: less than a call may take; of several items that are not atomic a second.
    */
   readonly lockMs?: number
 }

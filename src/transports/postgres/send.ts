@@ -11,8 +11,9 @@ import { keysOf, lockKeys } from './order.ts'
 import { held, isLocked, sendApart } from './send-apart.ts'
 import { findQueue, query, type Store } from './store.ts'
 
-/** Transactions of senders end in milliseconds; one that lasts longer was left open, or does its own work meanwhile. */
-const LOCK_MS = 1_000
+/** What was gathered by chance is soon sent apart; one that knows what it waits for has longer, but less than a statement may take (30 s). */
+const GATHERED_LOCK_MS = 1_000
+const LOCK_MS = 20_000
 /** What was held a second ago will hardly be free now, and each that asks keeps a connection meanwhile. */
 const APART_LOCK_MS = 25
 /** A statement carries at most this many bytes of bodies; in hex they are twice as long. */
@@ -25,12 +26,14 @@ export async function send(
   batch: readonly Envelope[],
   options: SendOptions,
 ): Promise<readonly Sent[]> {
-  const { atomic = false, lockMs = LOCK_MS } = options
+  const { atomic = false } = options
+  const together = !atomic && batch.length > 1
+  const { lockMs = together ? GATHERED_LOCK_MS : LOCK_MS } = options
   try {
     return await sendOnce(store, queue, batch, { ...options, lockMs })
   } catch (error) {
     if (!isLocked(error)) throw error
-    if (atomic || batch.length === 1) return batch.map(() => held(error))
+    if (!together) return batch.map(() => held(error))
     return await sendApart(batch, (part) =>
       sendOnce(store, queue, part, { ...options, lockMs: APART_LOCK_MS }),
     )
