@@ -7,6 +7,7 @@ import type { SqliteHandle } from './executor.ts'
 import { type FileProblems, watchFile } from './sqlite-file.ts'
 import { isOpenHandle, isSqliteHandle, sqliteIdentity } from './sqlite-handle.ts'
 import { type OpenContext, openBeside, openSqlite } from './sqlite-open.ts'
+import { waitProblems } from './sqlite-waits.ts'
 
 /** Where a database is: a file of ours, or the user's own handle. */
 export interface SqliteLocation {
@@ -57,7 +58,7 @@ export interface OwnConnection {
   readonly handle: SqliteHandle
   /** It is the user's handle too, because a database in memory has only one; it stays open. */
   readonly shared: boolean
-  /** What is wrong with the file now; always empty for a database in memory. */
+  /** What is wrong with the file now, and whether calls have waited for its lock for long. */
   readonly problems: FileProblems
 }
 
@@ -68,15 +69,31 @@ export async function openLocation(
   context: OpenContext,
 ): Promise<OwnConnection> {
   if ('file' in location) {
+    const path = resolve(location.file)
     const handle = await openSqlite(location.file, context)
-    return { handle, shared: false, problems: watchFile(resolve(location.file)) }
+    return { handle, shared: false, problems: problemsOf(path, context, { ours: handle }) }
   }
   const { db } = location
   if (!isOpenHandle(db)) {
     throw new OptionsError(what, ['expected an open handle for db, it is closed'])
   }
   const identity = sqliteIdentity(db)
-  if (typeof identity !== 'string') return { handle: db, shared: true, problems: () => [] }
+  const both = { ours: db, theirs: db }
+  if (typeof identity !== 'string') {
+    return { handle: db, shared: true, problems: problemsOf(undefined, context, both) }
+  }
   const handle = await openBeside(db, identity, context)
-  return { handle, shared: false, problems: watchFile(identity) }
+  const problems = problemsOf(identity, context, { ...both, ours: handle })
+  return { handle, shared: false, problems }
+}
+
+/** `path` is undefined for a database in memory. */
+function problemsOf(
+  path: string | undefined,
+  { clock }: OpenContext,
+  handles: { readonly ours: SqliteHandle; readonly theirs?: SqliteHandle },
+): FileProblems {
+  const ofFile = path === undefined ? () => [] : watchFile(path)
+  const where = path === undefined ? 'the SQLite database in memory' : `SQLite database ${path}`
+  return () => [...ofFile(), ...waitProblems(where, clock.now(), handles)]
 }

@@ -3,6 +3,7 @@ import { MillraceError } from '../model/errors.ts'
 import type { SqliteHandle } from './executor.ts'
 import { clearError, isBusy } from './sqlite-fault.ts'
 import { inTransaction } from './sqlite-handle.ts'
+import { waitBegins } from './sqlite-waits.ts'
 
 export interface WriteOptions {
   /** How long to wait for the write lock, in ms. Default 30,000. */
@@ -72,7 +73,12 @@ export async function whenFree<T>(
   signal.throwIfAborted()
   const first = attempt(handle, run)
   if (first.free) return first.value
-  return await retry(handle, clock, signal, run, options)
+  const ends = waitBegins(handle, clock.now())
+  try {
+    return await retry(handle, clock, signal, run, options)
+  } finally {
+    ends()
+  }
 }
 
 async function retry<T>(
