@@ -39,6 +39,15 @@ export interface Admin {
     discard(queue: QueueRef, what: DiscardSelection): Promise<DiscardResult>
     audit(queue: QueueRef, options?: { readonly limit?: number }): Promise<readonly AuditView[]>
   }
+  /** Messages in the outbox that the transport did not take: each keeps the later ones of its ordering key back. */
+  readonly outbox: {
+    list(queue: QueueRef, options?: StuckListOptions): Promise<StuckPage>
+    /** The relay tries them at once, not at the end of their gap. */
+    retry(queue: QueueRef, what: StuckSelection): Promise<StuckResult>
+    /** Throws them away for good; what waits behind them goes on. */
+    discard(queue: QueueRef, what: DiscardSelection): Promise<StuckResult>
+    audit(queue: QueueRef, options?: { readonly limit?: number }): Promise<readonly AuditView[]>
+  }
   /** Ordering keys that stand still, of queues with `onDead: 'halt-key'`. */
   readonly keys: {
     list(queue: QueueRef, options?: HaltedKeyListOptions): Promise<HaltedKeyPage>
@@ -48,6 +57,40 @@ export interface Admin {
     /** Lets them go on with the next message; the dead letters stay where they are, and a later redrive comes out of order. */
     skip(queue: QueueRef, what: KeySelection): Promise<KeysMoved>
   }
+}
+
+export interface StuckListOptions {
+  /** 1 to 500. Default 50. */
+  readonly limit?: number
+  readonly cursor?: string | null
+}
+
+export interface StuckPage {
+  /** The oldest first. */
+  readonly items: readonly StuckView[]
+  readonly cursor: string | null
+}
+
+/** Why it was not taken is in the log of the process whose relay tried. */
+export interface StuckView {
+  readonly messageId: string
+  readonly queue: string
+  readonly orderingKey: string | undefined
+  readonly tries: number
+  /** Epoch ms. */
+  readonly addedAt: number
+  readonly nextTryAt: number
+}
+
+export interface StuckSelection {
+  readonly ids: readonly string[]
+}
+
+export interface StuckResult {
+  /** The ids that were stuck. */
+  readonly done: readonly string[]
+  /** Not stuck: taken, never tried, on their way just now, or unknown. */
+  readonly notFound: readonly string[]
 }
 
 export interface HaltedKeyListOptions {

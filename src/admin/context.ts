@@ -4,6 +4,7 @@ import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError, OptionsError } from '../model/errors.ts'
 import { type HaltedKeys, WHO_HALTS } from '../transport/halted-keys.ts'
+import type { StuckRows } from '../transport/stuck-rows.ts'
 import type { Browse, Shelf, Transport } from '../transport/transport.ts'
 import type { BackendView, QueueRef } from './admin.ts'
 import type { ViewedQueue } from './views.ts'
@@ -14,10 +15,17 @@ export interface AdminQueue extends ViewedQueue {
   readonly capacity: { readonly maxDepth: number } | 'unbounded'
 }
 
+/** An outbox as the administration sees it. */
+export interface AdminOutbox {
+  readonly name: string
+  readonly stuck?: StuckRows
+}
+
 export interface AdminContext {
   readonly transport: Transport
   readonly backend: () => BackendView
   readonly clock: Clock
+  readonly outbox: AdminOutbox | undefined
   /** @throws MILLRACE_UNKNOWN_QUEUE */
   readonly find: (queue: QueueRef) => AdminQueue
   /** How long the inbox remembers a key, in ms; undefined without an inbox. */
@@ -77,6 +85,14 @@ export function haltedKeysOf(transport: Transport): HaltedKeys {
   if (transport.haltedKeys !== undefined) return transport.haltedKeys
   throw new OptionsError('halted keys', [
     `${transport.name} keeps no ordering keys that stand still (onDead: 'halt-key'), so there is none to list, resume or skip; that takes ${WHO_HALTS}`,
+  ])
+}
+
+export function stuckOf(outbox: AdminOutbox | undefined): StuckRows {
+  if (outbox?.stuck !== undefined) return outbox.stuck
+  const what = outbox === undefined ? 'this app has none' : `outbox ${outbox.name} lists no rows`
+  throw new OptionsError('outbox', [
+    `${what}; give createMillrace postgresOutbox or sqliteOutbox, whose relay may be stuck`,
   ])
 }
 

@@ -5,6 +5,7 @@ import { deadLetterDesk } from './dead-letter-desk.ts'
 import { checkId } from './dead-letter-options.ts'
 import { diagnosed } from './diagnosed.ts'
 import { keyDesk } from './key-desk.ts'
+import { outboxDesk } from './outbox-desk.ts'
 import { scaleDesk } from './scale-desk.ts'
 import { slotDesk } from './slot-desk.ts'
 import { deadMessageView, messageView } from './views.ts'
@@ -56,5 +57,6 @@ export function createAdmin(given: AdminContext): Admin {
     breakers: breakerDesk(context),
     deadLetters: deadLetterDesk(context),
     keys: keyDesk(context),
+    outbox: outboxDesk(context),
   }
 }

@@ -123,11 +123,11 @@ function checkErrorClass(name: string, errorClass: unknown, found: Problems): vo
   found.add(`${name}: expected one of ${errorClasses.join(', ')}, got ${show(errorClass)}`)
 }
 
-function checkLimit(limit: unknown, found: Problems): number {
+export function checkLimit(limit: unknown, found: Problems): number {
   return found.number('limit', limit, { min: 1, max: LIST_MAX, default: LIST_DEFAULT })
 }
 
-function checkIds(ids: unknown, found: Problems): void {
+export function checkIds(ids: unknown, found: Problems): void {
   if (!Array.isArray(ids)) {
     found.add(`ids: expected a list of message ids, got ${show(ids)}`)
     return

@@ -1,5 +1,6 @@
 import '../model/node-version.ts'
 
+export type { StuckRow, StuckRows } from '../transport/stuck-rows.ts'
 export type {
   Outbox,
   OutboxConnector,

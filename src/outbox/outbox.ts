@@ -2,6 +2,7 @@ import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import type { Fault } from '../model/fault.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
+import type { StuckRows } from '../transport/stuck-rows.ts'
 import type { ConnectContext } from '../transport/transport.ts'
 
 /** A table in the user's database for messages that a relay takes to another system. */
@@ -28,6 +29,8 @@ export interface Outbox {
   relay(max: number, publish: Publish): Promise<RelayPass>
   /** Unsent rows and the age of the oldest in ms. */
   lag(): Promise<{ readonly rows: number; readonly ageMs: number }>
+  /** What the transport did not take. Absent where nobody can decide what becomes of it. */
+  readonly stuck?: StuckRows
   /** Calls `listener` about when a transaction of this process that added rows commits; answers how to stop that. */
   readonly onAdded?: (listener: () => void) => () => void
   /** What is wrong and no call would tell, a sentence each; see `Transport.problems`. */

@@ -13,6 +13,7 @@ import { addRows } from './postgres-add.ts'
 import { postgresRelay } from './postgres-relay.ts'
 import { postgresOutboxSchema } from './postgres-schema.ts'
 import { type PostgresOutboxStatements, postgresOutboxStatements } from './postgres-statements.ts'
+import { postgresStuck } from './postgres-stuck.ts'
 
 export type PostgresOutboxOptions = PgAddress & {
   /** The schema that holds our tables. Default `millrace`. */
@@ -107,6 +108,7 @@ function outbox(pool: PgPool, schema: string, databaseId: string, context: Outbo
       return executor && isObject(tx) ? find(tx, executor) : undefined
     },
     relay: postgresRelay({ pool, statements, schema, random }),
+    stuck: postgresStuck(pool, statements),
     lag: async () => {
       const [row] = await pool.query(statements.LAG, [])
       return { rows: Number(row?.n ?? 0), ageMs: Math.max(0, Number(row?.age_ms ?? 0)) }

@@ -31,5 +31,20 @@ WHERE ordering_key IS NULL`,
 WHERE ordering_key IS NOT NULL`,
       ],
     },
+    {
+      // Older code neither reads nor writes it.
+      compatibleFrom: 1,
+      statements: [
+        `CREATE TABLE {schema}.outbox_audit (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  queue text COLLATE "C" NOT NULL,
+  message_id text COLLATE "C" NOT NULL,
+  actor text NOT NULL,
+  reason text NOT NULL
+)`,
+        'CREATE INDEX outbox_audit_newest ON {schema}.outbox_audit (queue, seq)',
+      ],
+    },
   ],
 }

@@ -78,6 +78,39 @@ SET tries = o.tries + 1, next_try_at = clock_timestamp() + make_interval(secs =>
 FROM unnest($1::bigint[], $2::float8[]) AS f (seq, gap)
 WHERE o.seq = f.seq`,
 
+  /** Parameters: queue, after which place, most rows. */
+  STUCK: `
+SELECT seq::text AS seq, id, ordering_key, tries,
+  (extract(epoch FROM created_at) * 1000)::float8 AS added_at,
+  (extract(epoch FROM next_try_at) * 1000)::float8 AS next_try_at
+FROM {schema}.outbox
+WHERE aggregatetype = $1::text AND tries > 0 AND seq > $2::bigint ORDER BY outbox.seq LIMIT $3::int4`,
+
+  /** What a relay is publishing it has locked: it is not stuck. Parameters: queue, ids. */
+  RETRY: `
+UPDATE {schema}.outbox SET next_try_at = clock_timestamp() WHERE seq = ANY (ARRAY(
+  SELECT seq FROM {schema}.outbox WHERE aggregatetype = $1::text AND id = ANY ($2::text[]) AND tries > 0
+  ORDER BY seq FOR UPDATE SKIP LOCKED))
+RETURNING id`,
+
+  /** Parameters: queue, ids, actor, reason. */
+  DISCARD: `
+WITH gone AS (
+  DELETE FROM {schema}.outbox WHERE seq = ANY (ARRAY(
+    SELECT seq FROM {schema}.outbox WHERE aggregatetype = $1::text AND id = ANY ($2::text[]) AND tries > 0
+    ORDER BY seq FOR UPDATE SKIP LOCKED))
+  RETURNING id
+), kept AS (
+  INSERT INTO {schema}.outbox_audit (queue, message_id, actor, reason)
+  SELECT $1::text, id, $3::text, $4::text FROM gone
+)
+SELECT id FROM gone`,
+
+  /** Parameters: queue, most rows. */
+  AUDIT: `
+SELECT (extract(epoch FROM at) * 1000)::float8 AS at, message_id, actor, reason FROM {schema}.outbox_audit
+WHERE queue = $1::text ORDER BY seq DESC LIMIT $2::int4`,
+
   LAG: `
 SELECT count(*)::float8 AS n,
   coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at) * 1000

@@ -18,6 +18,7 @@ import { addsIn } from './sqlite-add.ts'
 import { CLAIM_MS, claim, conclude, firstKey, renew } from './sqlite-claim.ts'
 import { sqliteOutboxSchema } from './sqlite-schema.ts'
 import { HAS_ROWS, LAG } from './sqlite-statements.ts'
+import { sqliteStuck } from './sqlite-stuck.ts'
 
 export type SqliteOutboxOptions = SqliteOutboxSettings &
   (
@@ -128,6 +129,7 @@ function outbox(handle: SqliteHandle, shared: boolean, context: OutboxContext): 
         tx,
       ),
     relay,
+    stuck: sqliteStuck({ handle, now: () => clock.now(), read, write }),
     lag: async () => {
       const row = asRow(await read(() => prepared(handle, LAG).get()))
       const rows = asNumber(row.n)

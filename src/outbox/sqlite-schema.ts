@@ -31,5 +31,21 @@ CREATE INDEX millrace_outbox_ordered ON millrace_outbox (aggregatetype, ordering
 CREATE INDEX millrace_outbox_claimed ON millrace_outbox (claimed_by) WHERE claimed_by IS NOT NULL;
 `
 
+/** Who discarded what was stuck, when and why. */
+const AUDIT = `
+CREATE TABLE millrace_outbox_audit (
+  seq INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  reason TEXT NOT NULL
+);
+CREATE INDEX millrace_outbox_audit_newest ON millrace_outbox_audit (queue, seq);
+`
+
 /** Forward only: append, never edit what was released. */
-export const sqliteOutboxSchema: SqliteSchema = { component: 'outbox', migrations: [FIRST_TABLES] }
+export const sqliteOutboxSchema: SqliteSchema = {
+  component: 'outbox',
+  migrations: [FIRST_TABLES, AUDIT],
+}

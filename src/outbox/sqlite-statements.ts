@@ -41,6 +41,30 @@ export const GIVE_BACK = `
 UPDATE millrace_outbox SET claimed_by = NULL, next_try_at = ?, tries = tries - 1
 WHERE seq = ? AND claimed_by = ?`
 
+/** Parameters: queue, after which place, most rows. */
+export const STUCK = `
+SELECT seq, id, ordering_key, tries, created_at AS added_at, next_try_at FROM millrace_outbox
+WHERE aggregatetype = ? AND tries > 0 AND seq > ? ORDER BY seq LIMIT ?`
+
+/** One that a relay holds is not stuck: it may be on its way. Parameters: now, queue, id, now. */
+export const RETRY = `
+UPDATE millrace_outbox SET next_try_at = ?
+WHERE aggregatetype = ? AND id = ? AND tries > 0 AND (claimed_by IS NULL OR next_try_at <= ?) RETURNING id`
+
+/** Parameters as of RETRY; the first is not used but for having them alike. */
+export const DISCARD = `
+DELETE FROM millrace_outbox
+WHERE ? IS NOT NULL AND aggregatetype = ? AND id = ? AND tries > 0
+  AND (claimed_by IS NULL OR next_try_at <= ?) RETURNING id`
+
+/** Parameters: now, queue, id, actor, reason. */
+export const KEEP_AUDIT = `
+INSERT INTO millrace_outbox_audit (at, queue, message_id, actor, reason) VALUES (?, ?, ?, ?, ?)`
+
+/** Parameters: queue, most rows. */
+export const AUDIT = `
+SELECT at, message_id, actor, reason FROM millrace_outbox_audit WHERE queue = ? ORDER BY seq DESC LIMIT ?`
+
 export const LAG = `
 SELECT count(*) AS n, (SELECT created_at FROM millrace_outbox ORDER BY seq LIMIT 1) AS oldest
 FROM millrace_outbox`

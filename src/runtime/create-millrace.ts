@@ -75,7 +75,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     signals: options.signals === true,
   })
   const admin: Admin = createAdmin({
-    transport: parts.transport,
+    ...parts,
     clock: resolved.clock,
     find: (queue) => find(queue).queue,
     inboxTtlMs: parts.inbox?.ttlMs,

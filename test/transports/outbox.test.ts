@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { Outbox, OutboxRow, Publish } from 'millrace/outbox'
 import type { Sent } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
+import { refused } from '../../src/transport/outcomes.ts'
 import {
   add,
   envelope,
@@ -62,6 +63,66 @@ for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()
       { queue: 'orders', tries: 0, envelope: plain },
     ])
   })
+
+  about(
+    'what is stuck is listed, tried again at once, or discarded with a reason',
+    async (subject, outbox) => {
+      const other = await subject.connect()
+      const [first, second, alone, elsewhere] = [
+        envelope({ orderingKey: 'k' }),
+        envelope({ orderingKey: 'k' }),
+        envelope(),
+        envelope(),
+      ]
+      await add(subject, outbox, [first, second, alone])
+      await add(subject, outbox, [elsewhere], 'elsewhere')
+      const stuck = outbox.stuck
+      assert.ok(stuck !== undefined && other.stuck !== undefined)
+      const list = async (limit = 10, after?: string) =>
+        (await other.stuck?.list('orders', { limit, after })) ?? []
+      assert.deepEqual(await list(), [])
+      const nobody: Publish = async (rows) => {
+        // On its way, so nobody may decide.
+        const ids = rows.map((row) => row.envelope.id)
+        assert.deepEqual(await other.stuck?.discard('orders', ids, { actor: 'a', reason: 'r' }), [])
+        return rows.map(() => refused('conflict'))
+      }
+      await outbox.relay(10, nobody)
+      const found = await list()
+      assert.deepEqual(
+        found.map(({ messageId, orderingKey, tries }) => [messageId, orderingKey, tries]),
+        [
+          [first.id, 'k', 1],
+          [alone.id, undefined, 1],
+        ],
+      )
+      assert.ok(found.every(({ addedAt, nextTryAt }) => nextTryAt > addedAt))
+      assert.deepEqual(
+        (await list(1, found[0]?.place)).map((row) => row.messageId),
+        [alone.id],
+      )
+
+      const broker = recorder()
+      assert.equal((await outbox.relay(10, broker.publish)).taken, 0)
+      assert.deepEqual(await stuck.retry('orders', [alone.id, second.id, 'none']), [alone.id])
+      assert.equal((await outbox.relay(10, broker.publish)).published, 1)
+      const note = { actor: 'cli:ada', reason: 'sent twice' }
+      assert.deepEqual(await stuck.discard('elsewhere', [first.id], note), [])
+      assert.deepEqual(await stuck.discard('orders', [first.id, second.id, first.id], note), [
+        first.id,
+      ])
+      assert.deepEqual(await list(), [])
+      const kept = (await other.stuck?.audit('orders', 10)) ?? []
+      assert.deepEqual(
+        kept.map(({ at: _, ...entry }) => entry),
+        [{ act: 'discard', queue: 'orders', messageId: first.id, ...note }],
+      )
+      // What it kept back goes on.
+      assert.equal((await outbox.relay(10, broker.publish)).published, 1)
+      assert.deepEqual(broker.ids(), [alone.id, second.id])
+      await other.close()
+    },
+  )
 
   about('the time that a row waited is taken off its delay', async (subject, outbox) => {
     const delayMs = 3_600_000

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { createMillrace, defineQueue, PermanentError, TransientError } from 'millrace'
 import { sqlite } from 'millrace/sqlite'
@@ -329,4 +330,48 @@ test('the audit names the user of the system where the environment names none', 
   assert.equal(actorOf({ env: { USER: 'ada', LOGNAME: 'bob' } }), 'cli:ada')
   assert.equal(actorOf({ env: { USER: '', LOGNAME: 'bob' } }), 'cli:bob')
   assert.equal(actorOf({ env: {} }), `cli:${username}`)
+})
+
+test('what is stuck in an outbox is listed, tried again and thrown away from the command line', async (t) => {
+  const made = await project(t)
+  const config = ordersConfig(made.folder)
+    .replace(
+      'import { sqlite }',
+      "import { sqliteOutbox } from 'millrace/outbox'\nimport { sqlite }",
+    )
+    .replace(
+      'queues:',
+      `outbox: sqliteOutbox({ file: ${JSON.stringify(join(made.folder, 'shop.db'))} }), queues:`,
+    )
+  await made.write('millrace.config.ts', config)
+  assert.equal((await made.run('migrate')).code, 0)
+  const db = new DatabaseSync(join(made.folder, 'shop.db'))
+  const row =
+    db.prepare(`INSERT INTO millrace_outbox (id, aggregatetype, aggregateid, type, created_at, next_try_at,
+    tries, ordering_key, priority, headers, payload) VALUES (?, 'orders', 'k', 'message', 0, 0, ?, 'k', 0, '{}', x'31')`)
+  row.run('one', 3)
+  row.run('two', 0)
+  const listed = await made.run('outbox', 'ls', 'orders')
+  assert.match(
+    listed.stdout,
+    /^ID +KEY +TRIES +ADDED AT +NEXT TRY AT\none +k +3 +1970\S+ +1970\S+\n$/,
+  )
+  assert.deepEqual(await made.run('outbox', 'retry', 'orders', 'one', 'two'), {
+    code: 1,
+    stdout: 'due now: 1 of 2\n',
+    stderr: 'millrace: not stuck in the outbox: two\n',
+  })
+  assert.equal((await made.run('outbox', 'discard', 'orders', 'one')).code, 2)
+  const gone = await made.run('outbox', 'discard', 'orders', 'one', '--reason', 'by hand')
+  assert.deepEqual([gone.code, gone.stdout], [0, 'discarded 1 of 1\n'])
+  const audit = await made.run('outbox', 'audit', 'orders')
+  assert.match(audit.stdout, /discard +one +cli:ada +by hand/)
+  const page = JSON.parse((await made.run('outbox', 'ls', 'orders', '--json')).stdout)
+  assert.deepEqual(page, { items: [], cursor: null })
+  db.close()
+  const without = await (await shop(t)).run('outbox', 'ls', 'orders')
+  assert.deepEqual(
+    [without.code > 0, /this app has none; give createMillrace/.test(without.stderr)],
+    [true, true],
+  )
 })

@@ -15,6 +15,10 @@ import { keysResume } from './keys-resume.ts'
 import { keysSkip } from './keys-skip.ts'
 import { message } from './message.ts'
 import { migrate } from './migrate.ts'
+import { outboxAudit } from './outbox-audit.ts'
+import { outboxDiscard } from './outbox-discard.ts'
+import { outboxLs } from './outbox-ls.ts'
+import { outboxRetry } from './outbox-retry.ts'
 import { pause } from './pause.ts'
 import { resume } from './resume.ts'
 import { scale } from './scale.ts'
@@ -39,6 +43,10 @@ export const commands: readonly Command[] = [
   keysLs,
   keysResume,
   keysSkip,
+  outboxLs,
+  outboxRetry,
+  outboxDiscard,
+  outboxAudit,
   pause,
   resume,
   breakers,
