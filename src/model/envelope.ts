@@ -8,6 +8,10 @@ export interface Envelope {
   readonly idempotencyKey?: string
   /** Per-entity order for those who keep it (the outbox relay today). */
   readonly orderingKey?: string
+  /** Whose share it takes among those that wait: a tenant. For transports with the trait `fairness`. */
+  readonly fairKey?: string
+  /** How many messages of its key go for one of another, 0.01 to 100. Absent: 1. */
+  readonly fairWeight?: number
   /** Integer 0 to 9, higher first. */
   readonly priority: number
   /** Wait this long before the first attempt; a duration, so that no two clocks are compared. */

@@ -26,6 +26,7 @@ export async function addRows(
     numberArray(columns.map(({ readyAt }) => readyAt)),
     textArray(columns.map(({ remember }) => remember)),
     textArray(columns.map(({ headers }) => headers)),
+    textArray(columns.map(({ share }) => share)),
   ])
   const fresh = new Set(stored.map(({ id }) => String(id)))
   // The second of two with one id in a batch is a duplicate too.

@@ -46,5 +46,6 @@ WHERE ordering_key IS NOT NULL`,
         'CREATE INDEX outbox_audit_newest ON {schema}.outbox_audit (queue, seq)',
       ],
     },
+    { statements: ['ALTER TABLE {schema}.outbox ADD COLUMN share text'], compatibleFrom: 1 },
   ],
 }

@@ -3,13 +3,13 @@ export const postgresOutboxStatements = {
   /** Parameters: queue, type, then one array for each column. Numbered in the order of the batch. */
   ADD: `
 INSERT INTO {schema}.outbox (aggregatetype, type, id, aggregateid, payload, idempotency_key, ordering_key,
-  priority, delay_ms, ready_at, remember, headers)
+  priority, delay_ms, ready_at, remember, headers, share)
 SELECT $1::text, $2::text, r.id, r.aggregateid, r.payload, r.idempotency_key, r.ordering_key,
-  r.priority, r.delay_ms, r.ready_at, r.remember, r.headers
+  r.priority, r.delay_ms, r.ready_at, r.remember, r.headers, r.share
 FROM unnest($3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::int4[], $9::float8[],
-  $10::float8[], $11::text[], $12::text[]) WITH ORDINALITY
+  $10::float8[], $11::text[], $12::text[], $13::text[]) WITH ORDINALITY
   AS r (id, aggregateid, payload, idempotency_key, ordering_key, priority, delay_ms, ready_at, remember,
-    headers, place)
+    headers, share, place)
 ORDER BY r.place
 ON CONFLICT (aggregatetype, id) DO NOTHING
 RETURNING id`,
@@ -49,7 +49,7 @@ SELECT row.*
 FROM unnest($1::text[], $2::text[]) AS taken (queue, key)
 CROSS JOIN LATERAL (
   SELECT o.seq::text AS seq, o.id, o.aggregatetype, o.payload, o.headers, o.idempotency_key, o.ordering_key,
-    o.priority::int4 AS priority, o.delay_ms, o.ready_at, o.remember, o.tries,
+    o.priority::int4 AS priority, o.delay_ms, o.ready_at, o.remember, o.share, o.tries,
     o.next_try_at <= clock_timestamp() AS due,
     (extract(epoch FROM clock_timestamp() - o.created_at) * 1000)::float8 AS waited_ms
   FROM {schema}.outbox AS o
@@ -61,7 +61,7 @@ ORDER BY row.seq::bigint LIMIT $4::int4`,
   /** Parameter: most rows. */
   UNORDERED: `
 SELECT o.seq::text AS seq, o.id, o.aggregatetype, o.payload, o.headers, o.idempotency_key, o.ordering_key,
-  o.priority::int4 AS priority, o.delay_ms, o.ready_at, o.remember, o.tries,
+  o.priority::int4 AS priority, o.delay_ms, o.ready_at, o.remember, o.share, o.tries,
   (extract(epoch FROM clock_timestamp() - o.created_at) * 1000)::float8 AS waited_ms
 FROM {schema}.outbox AS o
 WHERE o.ordering_key IS NULL AND o.next_try_at <= clock_timestamp()

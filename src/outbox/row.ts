@@ -1,5 +1,6 @@
 import type { Envelope, RememberedKey } from '../model/envelope.ts'
 import type { Row } from '../sql/executor.ts'
+import { type Share, shareOf } from '../transport/fair-share.ts'
 import type { FailedRow } from './handover.ts'
 import type { OutboxRow, RelayFailure } from './outbox.ts'
 
@@ -22,6 +23,8 @@ export interface EnvelopeColumns {
   readonly delayMs: number | null
   readonly readyAt: number | null
   readonly remember: string | null
+  /** The fair key and its weight. */
+  readonly share: string | null
 }
 
 export function columnsOf(envelope: Envelope): EnvelopeColumns {
@@ -34,6 +37,7 @@ export function columnsOf(envelope: Envelope): EnvelopeColumns {
     delayMs: delayMs ?? null,
     readyAt: readyAt ?? null,
     remember: remember.length === 0 ? null : JSON.stringify(remember),
+    share: envelope.fairKey === undefined ? null : JSON.stringify(shareOf(envelope)),
   }
 }
 
@@ -50,6 +54,7 @@ export function claimedRowOf(row: Row): ClaimedRow {
     ...(isNumber(delay_ms) ? { delayMs: leftOf(delay_ms, Number(row.waited_ms)) } : {}),
     ...(isNumber(ready_at) ? { readyAt: Number(ready_at) } : {}),
     ...(typeof remember === 'string' ? { remember: rememberedKeys(remember) } : {}),
+    ...(typeof row.share === 'string' ? storedShare(row.share) : {}),
   }
   return {
     seq: String(row.seq),
@@ -65,6 +70,11 @@ function isNumber(value: unknown): boolean {
 
 function leftOf(delayMs: unknown, waitedMs: number): number {
   return Math.max(0, Math.ceil(Number(delayMs) - Math.max(0, waitedMs)))
+}
+
+function storedShare(text: string): Share {
+  const share: Share = JSON.parse(text)
+  return shareOf(share)
 }
 
 interface StoredKey {

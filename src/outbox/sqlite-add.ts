@@ -49,6 +49,7 @@ function addOne(handle: SqliteHandle, now: number, queue: string, envelope: Enve
     columns.delayMs,
     columns.readyAt,
     columns.remember,
+    columns.share,
     columns.headers,
     body,
   )

@@ -44,8 +44,10 @@ CREATE TABLE millrace_outbox_audit (
 CREATE INDEX millrace_outbox_audit_newest ON millrace_outbox_audit (queue, seq);
 `
 
+const SHARES = 'ALTER TABLE millrace_outbox ADD COLUMN share TEXT;'
+
 /** Forward only: append, never edit what was released. */
 export const sqliteOutboxSchema: SqliteSchema = {
   component: 'outbox',
-  migrations: [FIRST_TABLES, AUDIT],
+  migrations: [FIRST_TABLES, AUDIT, SHARES],
 }

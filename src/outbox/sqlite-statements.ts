@@ -1,7 +1,7 @@
 export const ADD = `
 INSERT INTO millrace_outbox (id, aggregatetype, aggregateid, type, created_at, next_try_at, idempotency_key,
-  ordering_key, priority, delay_ms, ready_at, remember, headers, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ordering_key, priority, delay_ms, ready_at, remember, share, headers, payload)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (aggregatetype, id) DO NOTHING`
 
 export const HAS_ROWS = 'SELECT 1 FROM millrace_outbox LIMIT 1'

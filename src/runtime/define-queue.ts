@@ -23,6 +23,8 @@ const KEYS = [
   'dedupe',
   'capacity',
   'ageingMs',
+  'fairBy',
+  'fairWeight',
   'downstream',
   'breaker',
   'gate',
@@ -54,6 +56,7 @@ export function defineQueue<Schema extends StandardSchemaV1>(
     schema,
     ...(options.idempotencyKey ? { idempotencyKey: options.idempotencyKey } : {}),
     ...resolveOrder<Out>(options, found),
+    ...resolveFairness<Out>(options, found),
     handlerTimeoutMs: found.number('handlerTimeoutMs', options.handlerTimeoutMs, {
       min: 1,
       max: DAY_MS / 2,
@@ -86,6 +89,19 @@ function resolveAgeing(
 ): number | undefined {
   if (ageingMs === undefined) return undefined
   return found.number('ageingMs', ageingMs, { min: 1, max: 30 * DAY_MS })
+}
+
+function resolveFairness<Out>(
+  { fairBy, fairWeight }: Pick<QueueDefinition<unknown, Out>, 'fairBy' | 'fairWeight'>,
+  found: Problems,
+): Pick<QueueDefinition<unknown, Out>, 'fairBy' | 'fairWeight'> {
+  found.optionalFunction('fairBy', fairBy)
+  found.optionalFunction('fairWeight', fairWeight)
+  if (fairBy === undefined) {
+    if (fairWeight !== undefined) found.add('fairWeight: has no meaning without fairBy')
+    return {}
+  }
+  return fairWeight === undefined ? { fairBy } : { fairBy, fairWeight }
 }
 
 /** Untyped callers may give any of the three without the others. */

@@ -1,8 +1,9 @@
 import { isId } from '../model/ids.ts'
 import { show } from '../model/problems.ts'
+import { isShare, type Share, WEIGHT_MAX, WEIGHT_MIN } from '../transport/fair-share.ts'
 import type { AnyQueue } from './queue.ts'
 
-type KeyFunction = 'idempotencyKey' | 'orderingKey'
+type KeyFunction = 'idempotencyKey' | 'orderingKey' | 'fairBy'
 
 /**
  * The key that the queue's function gives for a payload; undefined when the queue has none, so that the message id is the
@@ -32,9 +33,39 @@ export function derivedOrderingKey(queue: AnyQueue, payload: unknown): string | 
   )
 }
 
+/**
+ * The share that the queue's functions give for a payload; empty when the queue shares nothing out. A message without a key would wait
+ * beside the shares of all others, so nothing else is taken.
+ * @throws Error that says what a function gave, or threw (its `cause`)
+ */
+export function derivedShare(queue: AnyQueue, payload: unknown): Share {
+  if (queue.fairBy === undefined) return {}
+  const fairKey = called(queue, 'fairBy', payload)
+  if (typeof fairKey !== 'string' || !isId(fairKey)) {
+    throw new Error(
+      `fairBy of queue "${queue.name}" gave ${show(fairKey)}, expected 1 to 255 printable ASCII characters without spaces`,
+    )
+  }
+  const fairWeight: unknown = queue.fairWeight === undefined ? 1 : weightOf(queue, fairKey)
+  if (typeof fairWeight !== 'number' || !isShare({ fairKey, fairWeight })) {
+    throw new Error(
+      `fairWeight of queue "${queue.name}" gave ${show(fairWeight)} for "${fairKey}", expected a number from ${WEIGHT_MIN} to ${WEIGHT_MAX}`,
+    )
+  }
+  return fairWeight === 1 ? { fairKey } : { fairKey, fairWeight }
+}
+
+function weightOf(queue: AnyQueue, fairKey: string): unknown {
+  return guarded(queue, 'fairWeight', () => queue.fairWeight?.(fairKey))
+}
+
 function called(queue: AnyQueue, name: KeyFunction, payload: unknown): unknown {
+  return guarded(queue, name, () => queue[name]?.(payload))
+}
+
+function guarded(queue: AnyQueue, name: string, call: () => unknown): unknown {
   try {
-    return queue[name]?.(payload)
+    return call()
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`${name} of queue "${queue.name}" threw: ${why}`, { cause })

@@ -10,8 +10,9 @@ import {
 } from '../model/errors.ts'
 import type { MakeId } from '../model/ids.ts'
 import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import type { Share } from '../transport/fair-share.ts'
 import type { Backend } from './backend-limits.ts'
-import { derivedKey, derivedOrderingKey } from './derived-key.ts'
+import { derivedKey, derivedOrderingKey, derivedShare } from './derived-key.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
 import { type CheckedSendOptions, checkSendOptions } from './send-options.ts'
@@ -68,7 +69,8 @@ function accepted(outcome: Validated<unknown>, draft: Draft): Envelope {
   }
   const id = options?.id ?? context.newId(item.again)
   const plain: Envelope = { id, body, headers: checked.headers, priority: checked.priority }
-  const envelope = queue.orderingKey === undefined ? plain : keyed(plain, draft, value)
+  const ordered = queue.orderingKey === undefined ? plain : keyed(plain, draft, value)
+  const envelope = queue.fairBy === undefined ? ordered : { ...ordered, ...shared(draft, value) }
   if (options === undefined) return envelope
   return { ...envelope, ...choices(options, checked), ...rememberedKeys(queue, decoded, options) }
 }
@@ -80,6 +82,10 @@ function keyed(envelope: Envelope, { queue, item, options }: Draft, payload: unk
   return orderingKey === undefined ? envelope : { ...envelope, orderingKey }
 }
 
+function shared({ queue, item }: Draft, payload: unknown): Share {
+  return derivedFrom(() => derivedShare(queue, payload), queue, item.index, 'has no fair key')
+}
+
 /** The idempotency key is the receiver's, and kept nowhere; but what cannot have one would die there. */
 function keyFrom(
   derived: typeof derivedKey | typeof derivedOrderingKey,
@@ -87,12 +93,21 @@ function keyFrom(
   payload: unknown,
   index: number | undefined,
 ): string | undefined {
+  const what = derived === derivedKey ? 'has no idempotency key' : 'has no ordering key'
+  return derivedFrom(() => derived(queue, payload), queue, index, what)
+}
+
+function derivedFrom<T>(
+  derive: () => T,
+  queue: AnyQueue,
+  index: number | undefined,
+  what: string,
+): T {
   try {
-    return derived(queue, payload)
+    return derive()
   } catch (error) {
     if (!(error instanceof Error)) throw error
     const issue = { message: error.message.slice(0, ISSUE_MAX).toWellFormed(), path: '' }
-    const what = derived === derivedKey ? 'has no idempotency key' : 'has no ordering key'
     throw new InvalidPayloadError(queue.name, [issue], index, { what, cause: error.cause })
   }
 }

@@ -48,6 +48,14 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
    * after it. 1 to 2,592,000,000 (30 days). Default 60,000. Refused where the transport has no priorities.
    */
   readonly ageingMs?: number
+  /**
+   * Whose share a message takes among those of its priority that wait: a tenant, an account; 1 to 255 printable ASCII characters without
+   * spaces. A message of a key that has none waiting is handed out after at most two of each other key, however many of those wait.
+   * Memory, SQLite and Postgres; refused at start elsewhere.
+   */
+  readonly fairBy?: (payload: StandardSchemaV1.InferOutput<Schema>) => string
+  /** Needs `fairBy`. How many messages of this key go for one of another, 0.01 to 100. Default 1 for each. */
+  readonly fairWeight?: (fairKey: string) => number
   /** `unbounded` must be written out. Default { maxDepth: 100_000, whenFull: 'reject' }. */
   readonly capacity?: CapacityOptions
   /**
@@ -96,6 +104,9 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   orderingKey?(payload: Out): string
   /** Absent without an ordering key. */
   readonly order?: { readonly onDead: 'continue' | 'halt-key'; readonly delayed: 'refuse' | 'wait' }
+  /** Methods, as idempotencyKey. */
+  fairBy?(payload: Out): string
+  fairWeight?(fairKey: string): number
   readonly handlerTimeoutMs: number
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }

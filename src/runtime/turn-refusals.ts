@@ -6,11 +6,21 @@ export function turnRefusals(
   { name, traits }: Pick<Transport, 'name' | 'traits'>,
   queues: readonly AnyQueue[],
 ): readonly string[] {
-  if (traits.priorities > 1) return []
-  return queues
-    .filter(({ ageingMs }) => ageingMs !== undefined)
-    .map(
-      (queue) =>
-        `queue "${queue.name}": ageingMs: ${name} knows no priorities that could age; leave it out, or use memory, SQLite or Postgres as the transport`,
-    )
+  return queues.flatMap((queue) => {
+    const found: string[] = []
+    if (queue.ageingMs !== undefined && traits.priorities <= 1) {
+      found.push(
+        `ageingMs: ${name} knows no priorities that could age; leave it out, or ${ELSEWHERE}`,
+      )
+    }
+    if (queue.fairBy !== undefined && traits.fairness === undefined) {
+      found.push(
+        `fairBy: ${name} hands out in its own order, whosever turn it is; use rateLimit.perKey to bound what one key may take, a queue for each tenant that is ` +
+          `large, or ${ELSEWHERE}`,
+      )
+    }
+    return found.map((text) => `queue "${queue.name}": ${text}`)
+  })
 }
+
+const ELSEWHERE = 'use memory, SQLite or Postgres as the transport'

@@ -1,4 +1,5 @@
 import type { Envelope } from '../model/envelope.ts'
+import { shareOf } from './fair-share.ts'
 
 const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
@@ -8,7 +9,7 @@ export function keptEnvelope(envelope: Envelope): Envelope {
   const body = copyOfBytes(envelope.body)
   const headers = copyOfHeaders(envelope.headers)
   // By far the most have no key, and what has the same fields in the same order costs the least.
-  if (idempotencyKey === undefined && orderingKey === undefined) {
+  if (idempotencyKey === undefined && orderingKey === undefined && envelope.fairKey === undefined) {
     return { id, body, headers, priority }
   }
   return {
@@ -17,6 +18,7 @@ export function keptEnvelope(envelope: Envelope): Envelope {
     headers,
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(orderingKey === undefined ? {} : { orderingKey }),
+    ...shareOf(envelope),
     priority,
   }
 }

@@ -2,11 +2,12 @@ import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { OptionsError } from '../model/errors.ts'
 import { isId } from '../model/ids.ts'
+import { isShare } from './fair-share.ts'
 import { refused } from './outcomes.ts'
 import type { Traits } from './traits.ts'
 
 /** What a transport states about the envelopes that it takes. */
-export type EnvelopeBounds = Pick<Traits, 'limits' | 'delay' | 'priorities'>
+export type EnvelopeBounds = Pick<Traits, 'limits' | 'delay' | 'priorities' | 'fairness'>
 
 /** The latest moment that Date knows, 13 September 275760. */
 export const MOMENT_MAX_MS = 8_640_000_000_000_000
@@ -22,7 +23,8 @@ export function refusalOf(envelope: Envelope, bounds: EnvelopeBounds): Sent | un
   // The two say the same thing in two ways.
   const timed = delayed && !(delayMs > 0 && readyAt !== undefined) && isMoment(readyAt)
   const ranked = Number.isInteger(priority) && priority >= 0 && priority < bounds.priorities
-  return timed && ranked && isId(id) ? undefined : refused('invalid')
+  const fair = isShare(envelope) && (envelope.fairKey === undefined || bounds.fairness === true)
+  return timed && ranked && fair && isId(id) ? undefined : refused('invalid')
 }
 
 function isAtOnce({ delayMs = 0, readyAt }: Envelope): boolean {

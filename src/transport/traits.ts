@@ -36,6 +36,8 @@ export interface Traits {
   readonly deadLetters: 'native' | 'none'
   /** How many levels; 1 means none. */
   readonly priorities: number
+  /** Messages of one priority that have a fair key take turns by key; see `fair-share.ts`. Absent: such a message is refused. */
+  readonly fairness?: true
   /** `exact`: send answers `full` at the limit; `sampled`: the runtime counts from `browse.gauge`. */
   readonly capacity: 'exact' | 'sampled'
   /** A batch sent with `atomic` is stored whole or not at all. */

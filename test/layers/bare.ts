@@ -26,7 +26,8 @@ const bareTraits = {
 
 /** A broker that can do little, made of the memory transport. @param more what this one can do all the same */
 export function bare(inner: Transport, more: Partial<Traits> = {}): Transport {
-  const traits: Traits = { ...inner.traits, ...bareTraits, ...more }
+  const { fairness: _none, ...others } = inner.traits
+  const traits: Traits = { ...others, ...bareTraits, ...more }
   let sent = 0
   const under = (envelope: Envelope): Envelope => {
     sent += 1

@@ -31,6 +31,8 @@ test('defineQueue refuses whatever is no option, at any depth, and says what it 
     [{ ...orders, capacity: { maxDept: 3 } }, '"capacity.maxDept"'],
     [{ ...orders, dedupe: 5_000 }, 'dedupe: expected { windowMs }, got 5000'],
     [{ ...orders, dedupe: [] }, 'dedupe: expected { windowMs }, got an empty list'],
+    [{ ...orders, fairBy: 'tenant' }, 'fairBy: expected a function, got "tenant"'],
+    [{ ...orders, fairWeight: () => 1 }, 'fairWeight: has no meaning without fairBy'],
     [{ ...orders, ageingMs: 0 }, 'ageingMs: expected an integer from 1 to 2592000000, got 0'],
     [{ ...orders, codec: {} }, 'codec: expected {', 'got an empty object without contentType'],
     [{ ...orders, codec: null }, 'codec: expected {', 'got null'],

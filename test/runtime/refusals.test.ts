@@ -83,16 +83,18 @@ test('Wrong options, a missing store, an order that cannot be kept, a topology t
   assert.deepEqual(seen, ['connect with migrate check'])
 })
 
-test('Ageing where there are no priorities is refused with an alternative.', async () => {
+test('Ageing and fairness where there is no such thing are refused, each with an alternative.', async () => {
   const ageing = defineQueue({
     ...{ name: 'ageing', owner: 'team-a', payload: z.string() },
     ageingMs: 1_000,
+    fairBy: (payload: string) => payload,
   })
   const transport: Connector = {
     name: 'bare',
     connect: async (context) => {
       const below = await memory().connect(context)
-      return { ...below, name: 'bare', traits: { ...below.traits, priorities: 1 } }
+      const { fairness: _none, ...traits } = below.traits
+      return { ...below, name: 'bare', traits: { ...traits, priorities: 1 } }
     },
   }
   const { problems } = await refusal({ transport, queues: [ageing] })
@@ -101,6 +103,12 @@ test('Ageing where there are no priorities is refused with an alternative.', asy
       'queue "ageing": ageingMs: bare knows no priorities that could age; leave it out, or use memory, SQLite or Postgres as the transport',
     ),
     problems.join(),
+  )
+  assert.equal(
+    problems.filter((one) =>
+      one.startsWith('queue "ageing": fairBy: bare hands out in its own order'),
+    ).length,
+    1,
   )
 })
 

@@ -48,6 +48,8 @@ for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()
       priority: 9,
       idempotencyKey: 'i-"\\{}',
       orderingKey: 'o-"\\{}',
+      fairKey: 'f-"\\{}',
+      fairWeight: 0.5,
       readyAt: 4_102_444_800_000,
       remember: [
         { kind: 'idempotency', key: 'i', fingerprint: 'f', windowMs: 86_400_000 },

@@ -19,6 +19,16 @@ export const absences: Family = {
       },
     },
     {
+      title: 'A transport without fairness refuses a fair key as invalid.',
+      when: ({ traits }) => traits.fairness === undefined,
+      async keep({ queue, near, far, message, subscribe, receive, never }) {
+        const name = await queue()
+        const [sent] = await near.send(name, [message({ fairKey: 'tenant' })], { signal: never })
+        assert.equal(sent && codeOf(sent), 'invalid')
+        assert.deepEqual(await receive(await subscribe(far, name)), [])
+      },
+    },
+    {
       title: 'A transport without dedupe refuses keys to remember as invalid.',
       when: ({ traits }) => traits.dedupe === 'none',
       async keep({ queue, near, far, message, subscribe, receive, never }) {

@@ -10,6 +10,7 @@ import { deadLetter } from './dead-letter.ts'
 import { dedupe } from './dedupe.ts'
 import { delay } from './delay.ts'
 import { diagnose } from './diagnose.ts'
+import { fairness } from './fairness.ts'
 import { haltedKeys } from './halted-keys.ts'
 import { lease } from './lease.ts'
 import { limits } from './limits.ts'
@@ -32,6 +33,7 @@ export const families: readonly Family[] = [
   lease,
   order,
   haltedKeys,
+  fairness,
   crash,
   deadLetter,
   redrive,

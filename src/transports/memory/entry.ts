@@ -11,6 +11,8 @@ export interface Entry extends Slotted {
   /** `behind`: an earlier message of its ordering key has not ended. */
   state: 'ready' | 'scheduled' | 'in flight' | 'behind' | 'gone'
   readyAt: number
+  /** In a line that goes by fair keys. */
+  place: number
   leaseEndsAt: number
   history: AttemptHistory
   /** Quarantined: its last holder died. */
@@ -33,6 +35,7 @@ export function newEntry(fields: NewEntry): Entry {
     seq: fields.seq,
     state: 'gone',
     readyAt: fields.sentAt,
+    place: 0,
     leaseEndsAt: 0,
     history: fields.history ?? freshHistory,
     alone: false,

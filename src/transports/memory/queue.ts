@@ -4,6 +4,7 @@ import { AGEING_MS, type LineHead, lineTurn } from '../../transport/ageing.ts'
 import { type DeadLetters, deadLetters } from '../../transport/dead-letters.ts'
 import type { Gauge, QueueSpec } from '../../transport/transport.ts'
 import type { Entry } from './entry.ts'
+import { type FairLine, fairLine } from './fair-line.ts'
 import { type Heap, heap } from './heap.ts'
 import { type KeyLines, keyLines } from './key-lines.ts'
 import { type RememberedKeys, rememberedKeys } from './remembered-keys.ts'
@@ -59,6 +60,8 @@ export interface ReleaseEntry {
 export interface Lines {
   /** One line per priority. */
   readonly ready: readonly Heap<Entry>[]
+  /** The same for those that have a fair key. */
+  readonly fair: readonly FairLine[]
   readonly quarantined: Heap<Entry>
   readonly scheduled: Heap<Entry>
   readonly leased: Heap<Entry>
@@ -158,6 +161,7 @@ function newLines(): Lines {
     a.readyAt === b.readyAt ? a.seq < b.seq : a.readyAt < b.readyAt
   return {
     ready: Array.from({ length: PRIORITIES }, () => heap<Entry>(inOrder)),
+    fair: Array.from({ length: PRIORITIES }, fairLine),
     quarantined: heap<Entry>(inOrder),
     scheduled: heap<Entry>(inOrder),
     leased: heap<Entry>((a, b) => a.leaseEndsAt < b.leaseEndsAt),
@@ -168,7 +172,8 @@ function lineOf(lines: Lines, entry: Entry): Heap<Entry> {
   if (entry.state === 'in flight') return lines.leased
   if (entry.state === 'scheduled') return lines.scheduled
   if (entry.alone) return lines.quarantined
-  const line = lines.ready[entry.envelope.priority]
+  const { fairKey, priority } = entry.envelope
+  const line = fairKey === undefined ? lines.ready[priority] : lines.fair[priority]
   if (!line) throw new Error(`expected a priority of 0 to ${PRIORITIES - 1}`)
   return line
 }
@@ -192,30 +197,36 @@ function popReady(lines: Lines, max: number, ageingMs: number = AGEING_MS): read
   if (suspect) return [suspect]
   const claimed: Entry[] = []
   while (claimed.length < max) {
-    const turn = lineTurn(lines.ready.flatMap(headOf), ageingMs)
+    const heads = [...lines.ready.flatMap(headOf), ...lines.fair.flatMap(headOf)]
+    const turn = lineTurn(heads, ageingMs)
     if (turn === undefined) break
     const { line } = turn.head
-    for (let next = line.peek(); next !== undefined; next = line.peek()) {
-      if (claimed.length >= max || next.readyAt > turn.untilReadyAt) break
-      claimed.push(next)
-      line.pop()
+    for (let oldest = oldestIn(line); oldest !== undefined; oldest = oldestIn(line)) {
+      if (claimed.length >= max || oldest.readyAt > turn.untilReadyAt) break
+      const next = line.pop()
+      if (next !== undefined) claimed.push(next)
     }
   }
   return claimed
 }
 
+/** A line that goes by fair keys stands where its oldest stands, so that none in it waits for ever. */
+function oldestIn(line: Heap<Entry> | FairLine): Entry | undefined {
+  return 'oldest' in line ? line.oldest() : line.peek()
+}
+
 function headOf(
-  line: Heap<Entry>,
+  line: Heap<Entry> | FairLine,
   priority: number,
 ): readonly (LineHead & { readonly line: Heap<Entry> })[] {
-  const first = line.peek()
+  const first = oldestIn(line)
   return first === undefined ? [] : [{ priority, readyAt: first.readyAt, line }]
 }
 
 function gaugeOf(lines: Lines, queue: MemoryQueue, behind: number, now: number): Gauge {
   queue.sweep(now)
-  const ready = [...lines.ready, lines.quarantined]
-  const oldestAt = earliest(...ready.map((line) => line.peek()?.readyAt))
+  const ready = [...lines.ready, ...lines.fair, lines.quarantined]
+  const oldestAt = earliest(...ready.map((line) => oldestIn(line)?.readyAt))
   return {
     depth: ready.reduce((sum, line) => sum + line.items.length, behind),
     scheduled: lines.scheduled.items.length,

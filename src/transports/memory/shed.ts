@@ -5,13 +5,15 @@ import type { Lines, MemoryQueue } from './queue.ts'
 
 /** Answers what would go; takes nothing out. */
 export function shedFrom(
-  { ready, scheduled }: Pick<Lines, 'ready' | 'scheduled'>,
+  { ready, fair, scheduled }: Pick<Lines, 'ready' | 'fair' | 'scheduled'>,
   max: number,
   upTo: number,
 ): readonly Entry[] {
   const chosen: Entry[] = []
-  for (const line of ready.slice(0, upTo + 1)) {
+  for (const [priority, line] of ready.slice(0, upTo + 1).entries()) {
     if (chosen.length < max) chosen.push(...oldestOf(line, max - chosen.length))
+    const left = max - chosen.length
+    if (left > 0) chosen.push(...(fair[priority]?.oldestOf(left, mayGo) ?? []))
   }
   if (chosen.length >= max) return chosen
   const late = scheduled.items.filter((entry) => mayGo(entry) && entry.envelope.priority <= upTo)

@@ -6,6 +6,7 @@ export const memoryTraits: Traits = {
   ...keepsAll,
   order: 'perKey',
   priorities: 10,
+  fairness: true,
   capacity: 'exact',
   clock: 'caller',
   durability: 'process',

@@ -4,6 +4,7 @@
 export const GAUGE = `
 SELECT queue.paused,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 0)::float8 AS ready,
+  (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = -1)::float8 AS fair,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 3)::float8 AS quarantined,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 4)::float8 AS behind,
   (SELECT count(*) FROM {schema}.message WHERE queue_id = queue.id AND state = 1 AND ready_at <= now())::float8 AS due,
@@ -16,7 +17,10 @@ SELECT queue.paused,
     (SELECT min(ready_at) FROM {schema}.message WHERE queue_id = queue.id AND state = 1 AND ready_at <= now()),
     (SELECT min(oldest.ready_at) FROM generate_series(0, 9) AS level, LATERAL (
       SELECT ready_at FROM {schema}.message
-      WHERE queue_id = queue.id AND state = 0 AND priority = level ORDER BY seq LIMIT 100) AS oldest)
+      WHERE queue_id = queue.id AND state = 0 AND priority = level ORDER BY seq LIMIT 100) AS oldest),
+    (SELECT min(oldest.ready_at) FROM generate_series(0, 9) AS level, LATERAL (
+      SELECT ready_at FROM {schema}.message
+      WHERE queue_id = queue.id AND state = -1 AND priority = level ORDER BY ready_at LIMIT 1) AS oldest)
   )) * 1000)::float8 AS age_ms
 FROM {schema}.queue AS queue WHERE queue.id = $1::integer`
 export const GET_MESSAGE = `
@@ -25,7 +29,7 @@ SELECT id, priority::int4 AS priority, state::int4 AS state,
   (date_part('epoch', ready_at) * 1000)::float8 AS ready_at,
   ready_at > clock_timestamp() AS waits,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
-  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
 FROM {schema}.message WHERE queue_id = $1::integer AND id = $2`
 export const CANCEL =
   'DELETE FROM {schema}.message WHERE queue_id = $1::integer AND id = $2 RETURNING 1 AS gone'
@@ -51,7 +55,7 @@ export const LIST_DEAD = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
-  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
 FROM {schema}.dead_letter
 WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
@@ -60,7 +64,7 @@ export const LIST_DEAD_OF_CLASS = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
-  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
 FROM {schema}.dead_letter
 WHERE queue_id = $1::integer AND error_class = $6::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
@@ -75,7 +79,7 @@ export const GET_DEAD = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
-  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
 FROM {schema}.dead_letter WHERE queue_id = $1::integer AND id = $2`
 
 /** Off the shelf, into the queue and on record in one statement. An id that is stored again meanwhile stays dead. */
@@ -87,9 +91,10 @@ WITH gone AS (
   RETURNING dead.*
 ), moved AS (
   INSERT INTO {schema}.message
-    (queue_id, id, state, priority, ready_at, sent_at, redrives, idempotency_key, ordering_key, headers, records, body)
+    (queue_id, id, state, priority, ready_at, sent_at, redrives, idempotency_key, ordering_key, headers, records, body,
+     fair_key, fair_weight)
   SELECT queue_id, id, 0, priority, date_trunc('milliseconds', now()), sent_at,
-    least(redrives, 9223372036854775806) + 1, idempotency_key, ordering_key, headers, records, body
+    least(redrives, 9223372036854775806) + 1, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
   FROM gone ORDER BY dead_at, id
   ON CONFLICT (queue_id, id) DO NOTHING
 ), noted AS (

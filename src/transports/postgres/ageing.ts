@@ -95,12 +95,15 @@ CREATE FUNCTION {schema}.standing_of(a_moment timestamptz, a_priority integer, a
 LANGUAGE sql STABLE
 AS $body$ SELECT date_part('epoch', a_moment) * 1000 - a_priority * an_ageing_ms $body$`
 
-/** One suspect alone and before all others. Rows are reached by their place (ctid), without another look into an index. */
-const CLAIM_IN_TURN = `
+/** `more`: what a later version adds to its answer. One suspect alone and before all others. Rows are reached by their place (ctid), without another look into an index. */
+export const claimInTurn = (more: {
+  readonly columns: string
+  readonly values: string
+}): string => `
 CREATE FUNCTION {schema}.claim_in_turn(a_queue integer, a_max integer, a_lease_ms float8, a_owner text)
 RETURNS TABLE (turn integer, seq float8, claim_id float8, id text, priority integer, sent_at float8, deliveries float8,
   alone boolean, counted float8, crashes float8, redrives float8, throttled_since float8, idempotency_key text,
-  ordering_key text, headers text, records text, body bytea)
+  ordering_key text, headers text, records text, body bytea${more.columns})
 LANGUAGE plpgsql ${IN_INDEX_ORDER}
 AS $body$
 #variable_conflict use_column
@@ -136,7 +139,7 @@ BEGIN
     priority::int4 AS priority, (date_part('epoch', sent_at) * 1000)::float8 AS sent_at,
     deliveries::float8 AS deliveries, alone, counted::float8 AS counted, crashes::float8 AS crashes,
     redrives::float8 AS redrives, throttled_since::float8 AS throttled_since,
-    idempotency_key, ordering_key, headers, records, body;
+    idempotency_key, ordering_key, headers, records, body${more.values};
 END
 $body$`
 
@@ -157,6 +160,6 @@ export const AGEING: readonly string[] = [
   'ALTER TABLE {schema}.queue ADD COLUMN ageing_ms bigint NOT NULL DEFAULT 60000',
   STANDING_OF,
   TAKE_READY,
-  CLAIM_IN_TURN,
+  claimInTurn({ columns: '', values: '' }),
   CLAIM_MESSAGES,
 ]

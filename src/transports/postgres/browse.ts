@@ -7,7 +7,7 @@ import { needQueue, query, type Store } from './store.ts'
 /** Rows removed in one transaction. */
 const PURGE_STEP = 5_000
 /** Those behind others of their key first, so that few of them move up only to be removed. */
-const PURGED_STATES: readonly number[] = [4, 0, 1, 3]
+const PURGED_STATES: readonly number[] = [4, 0, -1, 1, 3]
 
 export function browse(store: Store): Browse {
   const { sql } = store
@@ -51,7 +51,12 @@ export function browse(store: Store): Browse {
 /** What fell due counts as ready, whether or not a receive has moved it already. */
 function gaugeOf(row: Row): Gauge {
   return {
-    depth: Number(row.ready) + Number(row.quarantined) + Number(row.behind) + Number(row.due),
+    depth:
+      Number(row.ready) +
+      Number(row.fair) +
+      Number(row.quarantined) +
+      Number(row.behind) +
+      Number(row.due),
     scheduled: Number(row.scheduled),
     inFlight: Number(row.in_flight),
     dead: Number(row.dead),

@@ -21,10 +21,11 @@ const KEY_MAX_BYTES = 2_000
 export function refusal(envelope: Envelope): Sent | undefined {
   const bad = refusalOf(envelope, postgresTraits)
   if (bad) return bad
-  const { idempotencyKey, orderingKey, remember = [] } = envelope
+  const { idempotencyKey, orderingKey, fairKey, remember = [] } = envelope
   const texts = [
     idempotencyKey,
     orderingKey,
+    fairKey,
     ...remember.flatMap(({ key, fingerprint }) => [key, fingerprint]),
   ]
   const windows = remember.every(({ windowMs }) => windowMs >= 0 && windowMs <= DELAY_MAX_MS)
@@ -55,6 +56,8 @@ export function storeParams(
     textArray(column(({ headers }) => headersText(headers))),
     bytesArray(column(({ body }) => body)),
     lockMs === undefined ? null : String(lockMs),
+    textArray(column(({ fairKey }) => fairKey ?? null)),
+    numberArray(column(({ fairWeight }) => fairWeight ?? null)),
   ]
 }
 

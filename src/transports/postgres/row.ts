@@ -8,6 +8,7 @@ import {
   saturated,
 } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
+import type { Share } from '../../transport/fair-share.ts'
 
 const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 const noBytes = new Uint8Array(0)
@@ -31,7 +32,13 @@ export function envelopeOf(row: Row): Envelope {
     priority: Number(row.priority),
     ...(typeof idempotency_key === 'string' ? { idempotencyKey: idempotency_key } : undefined),
     ...(typeof ordering_key === 'string' ? { orderingKey: ordering_key } : undefined),
+    ...(typeof row.fair_key === 'string' ? shareIn(row) : undefined),
   }
+}
+
+function shareIn({ fair_key, fair_weight }: Row): Share {
+  const fairKey = String(fair_key)
+  return fair_weight === null ? { fairKey } : { fairKey, fairWeight: Number(fair_weight) }
 }
 
 export function historyOf(row: Row): AttemptHistory {

@@ -1,5 +1,6 @@
 import type { PgSchema } from '../../sql/pg-migrate.ts'
 import { AGEING } from './ageing.ts'
+import { FAIRNESS } from './fairness.ts'
 import { FUNCTIONS } from './functions.ts'
 import { ORDERED_KEYS } from './ordered-keys.ts'
 
@@ -103,5 +104,6 @@ export const queueSchema: PgSchema = {
     { statements: [...FIRST, ...FUNCTIONS] },
     { statements: ORDERED_KEYS, compatibleFrom: 1 },
     { statements: AGEING, compatibleFrom: 1 },
+    { statements: FAIRNESS, compatibleFrom: 1 },
   ],
 }

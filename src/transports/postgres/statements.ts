@@ -34,23 +34,25 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, max_depth = excluded.ma
  */
 export const STORE = `
 INSERT INTO {schema}.message
-  (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body)
+  (queue_id, id, state, priority, ready_at, sent_at, idempotency_key, ordering_key, headers, body, fair_key, fair_weight)
 SELECT $1::integer, item.id,
   CASE WHEN item.ready_at > cut.now OR item.delay_ms > 0 THEN 1 ELSE 0 END,
   item.priority,
   CASE WHEN item.ready_at > cut.now THEN item.ready_at
     ELSE cut.now + item.delay_ms * interval '1 millisecond' END,
-  cut.now, item.idempotency_key, item.ordering_key, item.headers, item.body
+  cut.now, item.idempotency_key, item.ordering_key, item.headers, item.body, item.fair_key, item.fair_weight
 FROM (
     SELECT date_trunc('milliseconds', clock_timestamp()) AS now,
       CASE WHEN $10::text IS NOT NULL THEN set_config('lock_timeout', $10::text, true) END AS lock_ms
   ) AS cut,
   LATERAL (
     SELECT id, priority, delay_ms, to_timestamp(ready_ms / 1000) AS ready_at,
-      idempotency_key, ordering_key, headers, body, place
-    FROM unnest($2::text[], $3::smallint[], $4::float8[], $5::float8[], $6::text[], $7::text[], $8::text[], $9::bytea[])
+      idempotency_key, ordering_key, headers, body, fair_key, fair_weight, place
+    FROM unnest($2::text[], $3::smallint[], $4::float8[], $5::float8[], $6::text[], $7::text[], $8::text[], $9::bytea[],
+        $11::text[], $12::float8[])
       WITH ORDINALITY
-      AS item (id, priority, delay_ms, ready_ms, idempotency_key, ordering_key, headers, body, place)
+      AS item (id, priority, delay_ms, ready_ms, idempotency_key, ordering_key, headers, body, fair_key, fair_weight,
+        place)
   ) AS item
 WHERE NOT EXISTS (SELECT 1 FROM {schema}.dead_letter WHERE queue_id = $1::integer) OR (
   SELECT 1 FROM {schema}.dead_letter AS dead WHERE dead.queue_id = $1::integer AND dead.id = item.id LIMIT 1) IS NULL
@@ -95,7 +97,7 @@ export const TEND = 'SELECT * FROM {schema}.tend_queue($1::integer, $2::integer)
 /** Takes a batch with one new claim; see `ageing.ts`. */
 export const CLAIM = `
 SELECT turn, seq, claim_id, id, priority, sent_at, deliveries, alone, counted, crashes, redrives, throttled_since,
-  idempotency_key, ordering_key, headers, records, body
+  idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
 FROM {schema}.claim_in_turn($1::integer, $2::integer, $3::float8, $4::text)`
 
 /** Ends claims of which nothing is left, beside the statement that settled the last of them. */
@@ -122,7 +124,10 @@ RETURNING message.seq::float8 AS seq`
 
 export const RELEASE = `
 UPDATE {schema}.message AS message
-SET state = held.state, ready_at = cut.now + held.delay_ms * interval '1 millisecond', claim_id = NULL,
+SET state = CASE WHEN held.state = 0 AND message.fair_key IS NOT NULL THEN -1 ELSE held.state END,
+  place = CASE WHEN held.state = 0 AND message.fair_key IS NOT NULL
+    THEN {schema}.fair_place(message.queue_id, message.priority, message.fair_key, message.fair_weight) END,
+  ready_at = cut.now + held.delay_ms * interval '1 millisecond', claim_id = NULL,
   alone = held.alone, counted = held.counted, throttled_since = held.throttled_since, records = held.records
 FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $3::smallint[]), (SELECT $4::float8[]), (SELECT $5::boolean[]), (SELECT $6::bigint[]), (SELECT $7::bigint[]), (SELECT $8::text[]))
     AS held (seq, claim_id, state, delay_ms, alone, counted, throttled_since, records),
@@ -142,10 +147,10 @@ WITH gone AS (
 ), shelved AS (
   INSERT INTO {schema}.dead_letter
     (queue_id, id, dead_at, error_class, reason, owner, sent_at, priority, counted, crashes, redrives,
-     throttled_since, idempotency_key, ordering_key, headers, records, body)
+     throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight)
   SELECT queue_id, gone.id, date_trunc('milliseconds', clock_timestamp()), error_class, reason,
     (SELECT owner FROM {schema}.queue AS queue WHERE queue.id = queue_id), sent_at, priority, counted_now, crashes,
-    redrives, throttled_since_now, idempotency_key, ordering_key, headers, records_now, body
+    redrives, throttled_since_now, idempotency_key, ordering_key, headers, records_now, body, fair_key, fair_weight
   FROM gone
   ON CONFLICT (queue_id, id) DO NOTHING
 )
@@ -159,9 +164,15 @@ export const SHED = `
 WITH ready AS MATERIALIZED (
   SELECT waiting.seq FROM generate_series(0, $2::integer) AS level,
     LATERAL (
-      SELECT seq FROM {schema}.message
-      WHERE queue_id = $1::integer AND state = 0 AND priority = level::smallint AND ordering_key IS NULL
-      ORDER BY seq LIMIT $3::integer FOR UPDATE SKIP LOCKED
+      SELECT seq FROM (
+        SELECT seq FROM {schema}.message
+        WHERE queue_id = $1::integer AND state = 0 AND priority = level::smallint AND ordering_key IS NULL
+        ORDER BY seq LIMIT $3::integer FOR UPDATE SKIP LOCKED) AS plain
+      UNION ALL
+      SELECT seq FROM (
+        SELECT seq FROM {schema}.message
+        WHERE queue_id = $1::integer AND state = -1 AND priority = level::smallint AND ordering_key IS NULL
+        ORDER BY ready_at LIMIT $3::integer FOR UPDATE SKIP LOCKED) AS fair
     ) AS waiting
   LIMIT $3::integer
 ), late AS MATERIALIZED (
@@ -174,10 +185,10 @@ WITH ready AS MATERIALIZED (
 ), shelved AS (
   INSERT INTO {schema}.dead_letter
     (queue_id, id, dead_at, error_class, reason, owner, sent_at, priority, counted, crashes, redrives,
-     throttled_since, idempotency_key, ordering_key, headers, records, body)
+     throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight)
   SELECT queue_id, id, date_trunc('milliseconds', clock_timestamp()), 'permanent', $4::text,
     (SELECT owner FROM {schema}.queue AS queue WHERE queue.id = queue_id), sent_at, priority, counted, crashes,
-    redrives, throttled_since, idempotency_key, ordering_key, headers, records, body
+    redrives, throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
   FROM gone WHERE $4::text IS NOT NULL
   ON CONFLICT (queue_id, id) DO NOTHING
 )

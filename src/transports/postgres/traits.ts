@@ -5,6 +5,7 @@ export const postgresTraits: Traits = {
   ...keepsAll,
   order: 'perKey',
   priorities: 10,
+  fairness: true,
   capacity: 'sampled',
   clock: 'server',
   durability: 'disk',

@@ -1,6 +1,7 @@
 import type { Row, SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
 import type { Browse, Gauge, StoredMessage } from '../../transport/transport.ts'
+import { givePlaces } from './fair-places.ts'
 import { advance, advanceLeaderless } from './keys.ts'
 import { envelopeOf, historyOf } from './row.ts'
 import { ADD_TO_TOTAL, CANCEL, GAUGE, GET_MESSAGE, PURGE, SET_PAUSED } from './statements.ts'
@@ -9,7 +10,7 @@ import { needQueue, type Store } from './store.ts'
 /** Rows removed in one transaction; others get the lock in between. */
 const PURGE_STEP = 5_000
 /** Those behind others of their key first, so that few of them move up only to be removed. */
-const PURGED_STATES: readonly number[] = [4, 0, 1, 3]
+const PURGED_STATES: readonly number[] = [4, 0, -1, 1, 3]
 
 export function browse(store: Store): Browse {
   const { handle, clock } = store
@@ -49,6 +50,7 @@ function cancel(handle: SqliteHandle, name: string, id: string, now: number): bo
   prepared(handle, ADD_TO_TOTAL).run(-1, queue.id)
   const { ordering_key: key } = asRow(removed)
   if (typeof key === 'string') advance(handle, { queueId: queue.id, key }, now)
+  givePlaces(handle, queue.id)
   return true
 }
 
@@ -70,6 +72,7 @@ function purgeStep({ handle, clock }: Store, name: string, state: number): numbe
   prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
   // What was sent behind a head since then must not wait for it for ever.
   advanceLeaderless(handle, queue.id, clock.now())
+  givePlaces(handle, queue.id)
   return removed
 }
 

@@ -1,6 +1,7 @@
 import { afterCrash, saturated } from '../../model/history.ts'
 import type { Row, SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { givePlaces } from './fair-places.ts'
 import { takeReady } from './ready-lines.ts'
 import { historyOf, recordsText } from './row.ts'
 import {
@@ -49,7 +50,8 @@ export function probe(handle: SqliteHandle, queueId: number, now: number): Probe
 export function claim(handle: SqliteHandle, request: ClaimRequest, now: number): Claimed {
   const { queueId, max, leaseMs } = request
   const reclaimed = reclaim(handle, now)
-  prepared(handle, PROMOTE_DUE).run(queueId, now, Math.max(STEP, max))
+  const promoted = prepared(handle, PROMOTE_DUE).run(queueId, now, Math.max(STEP, max))
+  if (Number(promoted.changes) > 0) givePlaces(handle, queueId)
   const leaseUntil = now + leaseMs
   const next = prepared(handle, NEXT_FENCE).all(queueId)[0]
   if (next === undefined) return { rows: [], fence: 0, leaseUntil, reclaimed }

@@ -1,5 +1,6 @@
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
 import type { HaltedKey, HaltedKeys } from '../../transport/halted-keys.ts'
+import { givePlaces } from './fair-places.ts'
 import { GET_HALTED, LIST_HALTED } from './key-statements.ts'
 import { advance, unhalt } from './keys.ts'
 import { ADD_AUDIT } from './statements.ts'
@@ -22,7 +23,7 @@ export function haltedKeys(store: Store): HaltedKeys {
       const skipped = await store.write(() => {
         const { id: queueId } = needQueue(handle, name)
         const now = clock.now()
-        return [...new Set(keys)].filter((key) => {
+        const gone = [...new Set(keys)].filter((key) => {
           const halted = find(queueId, key)
           if (halted === undefined || !unhalt(handle, { queueId, key }, halted.messageId))
             return false
@@ -30,6 +31,8 @@ export function haltedKeys(store: Store): HaltedKeys {
           prepared(handle, ADD_AUDIT).run(queueId, halted.messageId, now, 'skip', actor, reason)
           return true
         })
+        givePlaces(handle, queueId)
+        return gone
       })
       store.bell.ring()
       return skipped

@@ -24,6 +24,7 @@ export function insertOne(inserting: Inserting, envelope: Envelope): boolean {
   const { handle, queue } = inserting
   const values: unknown[] = []
   pushRow(values, inserting, envelope)
+  values.push(envelope.fairKey ?? null, envelope.fairWeight ?? null)
   const { orderingKey: key } = envelope
   if (key !== undefined && isTaken(handle, { queueId: queue.id, key })) values[STATE_AT] = BEHIND
   return Number(prepared(handle, INSERT_MESSAGE).run(...values).changes) > 0

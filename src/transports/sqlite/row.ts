@@ -8,6 +8,7 @@ import {
 } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
 import { asNumber } from '../../sql/sqlite-handle.ts'
+import type { Share } from '../../transport/fair-share.ts'
 
 const NO_HEADERS = '{}'
 const NO_RECORDS = '[]'
@@ -32,7 +33,13 @@ export function envelopeOf(row: Row): Envelope {
     priority: asNumber(row.priority),
     ...(typeof idempotency_key === 'string' ? { idempotencyKey: idempotency_key } : undefined),
     ...(typeof ordering_key === 'string' ? { orderingKey: ordering_key } : undefined),
+    ...(typeof row.fair_key === 'string' ? shareIn(row) : undefined),
   }
+}
+
+function shareIn({ fair_key, fair_weight }: Row): Share {
+  const fairKey = String(fair_key)
+  return fair_weight === null ? { fairKey } : { fairKey, fairWeight: asNumber(fair_weight) }
 }
 
 export function historyOf(row: Row): AttemptHistory {

@@ -114,8 +114,28 @@ WHERE ordering_key IS NOT NULL AND state <> 2 AND EXISTS (
 /** What a level of priority is worth, in ms of waiting. */
 const AGEING = 'ALTER TABLE millrace_queue ADD COLUMN ageing_ms INTEGER NOT NULL DEFAULT 60000;'
 
+/**
+ * Fairness: state -1 is ready with a place among the fair keys of its priority (below 4, so that code of version 2 counts it as the head of its
+ * ordering key). What became ready (state 0) and has a fair key gets its place before its transaction ends. Only such messages are in these indexes.
+ */
+const FAIRNESS = `
+ALTER TABLE millrace_message ADD COLUMN fair_key TEXT;
+ALTER TABLE millrace_message ADD COLUMN fair_weight REAL;
+ALTER TABLE millrace_message ADD COLUMN place REAL;
+ALTER TABLE millrace_dead_letter ADD COLUMN fair_key TEXT;
+ALTER TABLE millrace_dead_letter ADD COLUMN fair_weight REAL;
+CREATE INDEX millrace_message_arrived ON millrace_message (queue_id, ready_at, seq)
+  WHERE state = 0 AND fair_key IS NOT NULL;
+CREATE INDEX millrace_message_fair ON millrace_message (queue_id, priority DESC, place, seq)
+  WHERE state = -1;
+CREATE INDEX millrace_message_share ON millrace_message (queue_id, priority, fair_key, place)
+  WHERE state = -1;
+CREATE INDEX millrace_message_fair_age ON millrace_message (queue_id, priority, ready_at)
+  WHERE state = -1;
+`
+
 /** Forward only: append, never edit what was released. */
 export const queueSchema: SqliteSchema = {
   component: 'queue',
-  migrations: [FIRST_TABLES, ORDERED_KEYS, AGEING],
+  migrations: [FIRST_TABLES, ORDERED_KEYS, AGEING, FAIRNESS],
 }

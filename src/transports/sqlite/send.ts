@@ -4,6 +4,7 @@ import type { SqliteHandle } from '../../sql/executor.ts'
 import { asRow, prepared } from '../../sql/sqlite-handle.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf } from '../../transport/refusal.ts'
+import { givePlaces } from './fair-places.ts'
 import { areAlike, type Inserting, insertAlike, insertOne, insertTen } from './insert.ts'
 import {
   ADD_TO_TOTAL,
@@ -48,6 +49,7 @@ export function storeBatch(
   const outcomes = storeAll(placing, batch)
   const { stored } = placing
   if (stored > 0) prepared(handle, ADD_TO_TOTAL).run(stored, queue.id)
+  if (batch.some(({ fairKey }) => fairKey !== undefined)) givePlaces(handle, queue.id)
   return { outcomes, queueId: queue.id, stored }
 }
 
@@ -115,6 +117,7 @@ function isSimple(placing: Placing, envelope: Envelope): boolean {
   return (
     envelope.remember === undefined &&
     envelope.orderingKey === undefined &&
+    envelope.fairKey === undefined &&
     !mayBeDead(placing, envelope) &&
     refusalOf(envelope, sqliteBounds) === undefined
   )

@@ -12,6 +12,7 @@ import { prepared } from '../../sql/sqlite-handle.ts'
 import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory, untouched } from '../../transport/settling.ts'
+import { givePlaces } from './fair-places.ts'
 import { type Held, heldOf } from './held.ts'
 import { advance, halt } from './keys.ts'
 import { recordsText } from './row.ts'
@@ -35,7 +36,18 @@ export function settleBatch(
     return settled
   })
   for (const [queueId, count] of gone) prepared(handle, ADD_TO_TOTAL).run(-count, queueId)
+  sharedOut(handle, batch)
   return outcomes
+}
+
+/** What was given back, or moved up in the order of its key. */
+function sharedOut(handle: SqliteHandle, batch: readonly { readonly delivery: Delivery }[]): void {
+  const queues = new Set<number>()
+  for (const { delivery } of batch) {
+    const held = delivery.envelope.fairKey === undefined ? undefined : heldOf(delivery)
+    if (held !== undefined) queues.add(held.queueId)
+  }
+  for (const queueId of queues) givePlaces(handle, queueId)
 }
 
 /** The message has ended: the next one of its key stands in line, unless its death halts the key. */
@@ -65,6 +77,7 @@ export function giveBack(handle: SqliteHandle, all: readonly Held[], now: number
   for (const held of all) {
     release(handle, held, untouched(held.delivery), now)
   }
+  sharedOut(handle, all)
 }
 
 function release(handle: SqliteHandle, held: Held, settlement: Released, now: number): Settled {

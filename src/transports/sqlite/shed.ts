@@ -4,6 +4,7 @@ import {
   ADD_TO_TOTAL,
   BURY_WAITING,
   DROP_WAITING,
+  SHED_FAIR,
   SHED_READY,
   SHED_SCHEDULED,
 } from './statements.ts'
@@ -26,7 +27,10 @@ function shedNow({ handle, clock }: Store, name: string, options: ShedOptions): 
       chosen.push(asNumber(asRow(row).seq))
     }
   }
-  for (let priority = 0; priority <= upTo; priority++) choose(SHED_READY, priority)
+  for (let priority = 0; priority <= upTo; priority++) {
+    choose(SHED_READY, priority)
+    choose(SHED_FAIR, priority)
+  }
   choose(SHED_SCHEDULED, upTo)
   for (const seq of chosen) {
     if (reason !== undefined) prepared(handle, BURY_WAITING).run(clock.now(), reason, seq)

@@ -9,6 +9,7 @@ import type {
   ShelfListOptions,
   ShelfPage,
 } from '../../transport/transport.ts'
+import { givePlaces } from './fair-places.ts'
 import { advance, isTaken, type QueueKey, unhalt } from './keys.ts'
 import { deadLetterOf } from './row.ts'
 import {
@@ -76,16 +77,19 @@ function redrive(acting: Acting, ids: readonly string[]): readonly string[] {
     return remove(acting, id, 'redrive')
   })
   if (moved.length > 0) prepared(handle, ADD_TO_TOTAL).run(moved.length, queueId)
+  givePlaces(handle, queueId)
   return moved
 }
 
 function discard(acting: Acting, ids: readonly string[]): readonly string[] {
   const { handle, queueId, now } = acting
-  return ids.filter((id) => {
+  const gone = ids.filter((id) => {
     const queueKey = keyOfDead(handle, queueId, id)
     if (queueKey && unhalt(handle, queueKey, id)) advance(handle, queueKey, now)
     return remove(acting, id, 'discard')
   })
+  givePlaces(handle, queueId)
+  return gone
 }
 
 function keyOfDead(handle: SqliteHandle, queueId: number, id: string): QueueKey | undefined {

@@ -6,6 +6,7 @@ import type { Traits } from '../../transport/traits.ts'
 export const sqliteBounds: EnvelopeBounds = {
   delay: keepsAll.delay,
   priorities: 10,
+  fairness: true,
   limits: keepsAll.limits,
 }
 

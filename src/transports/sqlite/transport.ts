@@ -16,6 +16,7 @@ import type {
   Transport,
 } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
+import { givePlaces } from './fair-places.ts'
 import { haltedKeys } from './halted-keys.ts'
 import { advanceLeaderless } from './keys.ts'
 import { pruneKeys, storeBatch } from './send.ts'
@@ -100,7 +101,9 @@ async function ensure(
       for (const { name, owner, maxDepth, onDead = 'continue', ageingMs = AGEING_MS } of queues) {
         prepared(store.handle, ENSURE_QUEUE).run(name, owner, maxDepth ?? null, onDead, ageingMs)
         // Version 1 of the schema knew no order: a process of it that still ran when this file was migrated moved nobody up.
-        advanceLeaderless(store.handle, needQueue(store.handle, name).id, store.clock.now())
+        const { id } = needQueue(store.handle, name)
+        advanceLeaderless(store.handle, id, store.clock.now())
+        givePlaces(store.handle, id)
       }
     },
     { signal },
