@@ -5,7 +5,7 @@ import type { AnyQueue } from '../runtime/queue.ts'
 import { isLoopbackHost } from './address.ts'
 import { refusalBody, refuse } from './http-error.ts'
 import type { IntakeApp, ResolvedIntakeOptions } from './intake-options.ts'
-import { IDEMPOTENCY_HEADER, sendOptionsOf, traceOf } from './message-headers.ts'
+import { checkBatchHeaders, sendOptionsOf, traceOf } from './message-headers.ts'
 import { refusalOfError } from './refusal-of-error.ts'
 import { readJson } from './request-body.ts'
 import { scaleOf } from './scale-request.ts'
@@ -173,13 +173,7 @@ async function receiveBatch(
   queue: AnyQueue,
   { app, options }: Context,
 ): Promise<Answer> {
-  if (req.headers[IDEMPOTENCY_HEADER] !== undefined) {
-    throw refuse(
-      400,
-      'BAD_HEADER',
-      'a batch takes no Idempotency-Key header; give each message its idempotencyKey',
-    )
-  }
+  checkBatchHeaders(req.headers)
   const body = await readJson(req, options.maxBodyBytes)
   const headers = traceOf(req.headers)
   return withinTime(res, options, (signal) =>

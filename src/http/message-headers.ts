@@ -10,13 +10,19 @@ const traceHeaders: readonly (readonly [string, RegExp])[] = [
   ['baggage', /^[\x20-\x7e]{1,4096}$/],
 ]
 
-export const IDEMPOTENCY_HEADER = 'idempotency-key'
+const IDEMPOTENCY_HEADER = 'idempotency-key'
 const DEDUPE_HEADER = 'millrace-dedupe-key'
 const DELAY_HEADER = 'millrace-delay-ms'
 const PRIORITY_HEADER = 'millrace-priority'
 
+const OWN_PREFIX = 'millrace-'
+const OWN: readonly string[] = [DELAY_HEADER, PRIORITY_HEADER, DEDUPE_HEADER]
+/** Those of our own `httpTarget`, which may send to an intake: they tell of the message there, and change nothing here. */
+const OF_TARGET: readonly string[] = ['millrace-message-id', 'millrace-attempt']
+
 /** @throws RequestRefused 400 */
 export function sendOptionsOf(headers: IncomingHttpHeaders): SendOptions {
+  refuseStrangers(headers)
   return {
     ...optional('idempotencyKey', keyOf(headers, IDEMPOTENCY_HEADER)),
     ...optional('dedupeKey', keyOf(headers, DEDUPE_HEADER)),
@@ -24,6 +30,36 @@ export function sendOptionsOf(headers: IncomingHttpHeaders): SendOptions {
     ...optional('priority', integerOf(headers, PRIORITY_HEADER)),
     headers: traceOf(headers),
   }
+}
+
+/** A delay that was misspelt would be a message that runs at once. */
+function refuseStrangers(headers: IncomingHttpHeaders): void {
+  const stranger = Object.keys(headers).find(
+    (name) => name.startsWith(OWN_PREFIX) && !OWN.includes(name) && !OF_TARGET.includes(name),
+  )
+  if (stranger === undefined) return
+  const name = stranger.slice(0, 64)
+  throw refuse(400, 'BAD_HEADER', `unknown header ${name}; expected one of ${OWN.join(', ')}`)
+}
+
+/**
+ * What concerns one message is said in the batch, of each.
+ * @throws RequestRefused 400
+ */
+export function checkBatchHeaders(headers: IncomingHttpHeaders): void {
+  if (headers[IDEMPOTENCY_HEADER] !== undefined) {
+    throw refuse(
+      400,
+      'BAD_HEADER',
+      'a batch takes no Idempotency-Key header; give each message its idempotencyKey',
+    )
+  }
+  refuseStrangers(headers)
+  const own = OWN.find((name) => headers[name] !== undefined)
+  if (own === undefined) return
+  const instead =
+    own === DELAY_HEADER ? 'give each message its delayMs' : 'send such messages one by one'
+  throw refuse(400, 'BAD_HEADER', `a batch takes no ${own} header; ${instead}`)
 }
 
 export function traceOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
