@@ -92,6 +92,45 @@ for (const { name, url } of servers) {
     await bench.dispose()
   })
 
+  test(`${name}: To end one message or to send one reads a few rows, however many wait and however old the statistics are.`, async (t) => {
+    const bench = await open(url, { queue: QUEUE })
+    const { transport } = bench
+    const pool = endingPool(t, url)
+    const table = `${quoteIdentifier(bench.schema)}.message`
+    const send = async (ids: readonly string[]): Promise<void> => {
+      const sent = await transport.send(QUEUE, ids.map(keyed), { signal })
+      assert.ok(sent.every(({ ok }) => ok))
+    }
+    // As after a queue without a backlog: nobody waits behind another one.
+    await send([...'ABCDEFGHIJ'])
+    await pool.query(`ANALYZE ${table}`)
+    for (let round = 0; round < 40; round++) {
+      await send(Array.from({ length: 100 }, (_, n) => `${'ABCDEFGHIJ'[n % 10]}${round}-${n}`))
+    }
+    const client = await borrowed(t, pool)
+    const readIn = async (act: string): Promise<number> => {
+      await client.query('BEGIN')
+      await client.query(act)
+      const { rows } = await client.query(
+        `SELECT seq_tup_read::int + idx_tup_fetch::int AS n FROM pg_stat_xact_user_tables
+        WHERE relid = '${table}'::regclass`,
+      )
+      await client.query('ROLLBACK')
+      return rows[0]?.n
+    }
+    const { rows: heads } = await pool.query(`SELECT seq FROM ${table} WHERE id IN ('A', 'B', 'C')`)
+    const these = `seq = ANY ('{${heads.map(({ seq }) => seq)}}')`
+    const ended = await readIn(`DELETE FROM ${table} WHERE ${these}`)
+    assert.ok(ended < 200, `${ended} rows were read to end 3 messages`)
+    const columns = 'queue_id, id, state, priority, ready_at, sent_at, ordering_key, headers, body'
+    const copy = `queue_id, id || '-late', 0, priority, ready_at, sent_at, ordering_key, headers, body`
+    const sent = await readIn(
+      `INSERT INTO ${table} (${columns}) SELECT ${copy} FROM ${table} WHERE ${these}`,
+    )
+    assert.ok(sent < 200, `${sent} rows were read to send 3 messages`)
+    await bench.dispose()
+  })
+
   test(`${name}: A message sent in an open transaction has its place when that commits, and one with an older snapshot fails.`, async (t) => {
     const bench = await open(url, { queue: QUEUE })
     const { transport } = bench

@@ -50,20 +50,19 @@ $body$`,
 ]
 
 /** As in version 2, and the new head of a key gets its place. */
-const ADVANCE_KEY = `
+export function advanceKey({ isHeaded, behind }: Record<'isHeaded' | 'behind', string>): string {
+  return `
 CREATE OR REPLACE FUNCTION {schema}.advance_key(a_queue integer, a_key text) RETURNS void
 LANGUAGE plpgsql
 AS $body$
 DECLARE
   next_seq bigint;
 BEGIN
-  IF EXISTS (SELECT 1 FROM {schema}.message
-    WHERE queue_id = a_queue AND ordering_key = a_key AND state < 4) THEN
+  IF ${isHeaded} THEN
     RETURN;
   END IF;
   LOOP
-    SELECT seq INTO next_seq FROM {schema}.message
-    WHERE queue_id = a_queue AND ordering_key = a_key AND state = 4 ORDER BY seq LIMIT 1;
+    next_seq := ${behind};
     IF next_seq IS NULL THEN
       DELETE FROM {schema}.ordering_key WHERE queue_id = a_queue AND key = a_key;
       RETURN;
@@ -78,6 +77,7 @@ BEGIN
   END LOOP;
 END
 $body$`
+}
 
 /** As in version 1, and what fell due and has a fair key gets its place. */
 const TEND_QUEUE = `
@@ -261,7 +261,12 @@ export const FAIRNESS: readonly string[] = [
   ...COLUMNS,
   FAIR_PLACE,
   ...ON_INSERT,
-  ADVANCE_KEY,
+  advanceKey({
+    isHeaded: `EXISTS (SELECT 1 FROM {schema}.message
+    WHERE queue_id = a_queue AND ordering_key = a_key AND state < 4)`,
+    behind: `(SELECT seq FROM {schema}.message
+      WHERE queue_id = a_queue AND ordering_key = a_key AND state = 4 ORDER BY seq LIMIT 1)`,
+  }),
   TEND_QUEUE,
   TAKE_READY,
   'DROP FUNCTION {schema}.claim_in_turn(integer, integer, float8, text)',

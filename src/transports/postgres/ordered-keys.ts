@@ -80,8 +80,9 @@ $body$`
  * Whoever had halted its key and is redriven goes to its front; others of a key that is taken go behind. One that is sent again
  * while it dies is still on the shelf, and stays there.
  */
-const ENTER_KEY = `
-CREATE FUNCTION {schema}.enter_key() RETURNS trigger
+export function enterKey({ taken }: { readonly taken: string }): string {
+  return `
+CREATE OR REPLACE FUNCTION {schema}.enter_key() RETURNS trigger
 LANGUAGE plpgsql
 AS $body$
 DECLARE
@@ -93,13 +94,13 @@ BEGIN
     END IF;
     UPDATE {schema}.ordering_key SET halted_by = NULL, halted_at = NULL
     WHERE queue_id = NEW.queue_id AND key = NEW.ordering_key;
-  ELSIF halting IS NOT NULL OR EXISTS (SELECT 1 FROM {schema}.message
-    WHERE queue_id = NEW.queue_id AND ordering_key = NEW.ordering_key) THEN
+  ELSIF halting IS NOT NULL OR ${taken} THEN
     NEW.state := 4;
   END IF;
   RETURN NEW;
 END
 $body$`
+}
 
 /** A head has ended. It has died when its dead letter came with the same statement. */
 const LEAVE_KEY = `
@@ -185,7 +186,10 @@ export const ORDERED_KEYS: readonly string[] = [
   ...KEY_TABLE,
   LOCK_KEY,
   ADVANCE_KEY,
-  ENTER_KEY,
+  enterKey({
+    taken: `EXISTS (SELECT 1 FROM {schema}.message
+    WHERE queue_id = NEW.queue_id AND ordering_key = NEW.ordering_key)`,
+  }),
   LEAVE_KEY,
   DROP_HALT,
   SKIP_KEYS,

@@ -2,6 +2,7 @@ import type { PgSchema } from '../../sql/pg-migrate.ts'
 import { AGEING } from './ageing.ts'
 import { FAIRNESS } from './fairness.ts'
 import { FUNCTIONS } from './functions.ts'
+import { KEY_LOOKUP } from './key-lookup.ts'
 import { ORDERED_KEYS } from './ordered-keys.ts'
 
 /**
@@ -105,5 +106,6 @@ export const queueSchema: PgSchema = {
     { statements: ORDERED_KEYS, compatibleFrom: 1 },
     { statements: AGEING, compatibleFrom: 1 },
     { statements: FAIRNESS, compatibleFrom: 1 },
+    { statements: KEY_LOOKUP, compatibleFrom: 1 },
   ],
 }
