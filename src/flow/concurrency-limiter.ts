@@ -3,7 +3,7 @@ import { type Settled, settled } from '../model/delivery.ts'
 import { type LeaseKeeper, leaseKeeper } from '../model/lease-keeper.ts'
 import type { Logger } from '../model/logger.ts'
 import type { HeldSlot, SlotCount, Slots } from '../store/slots.ts'
-import { nameGiver } from './downstream.ts'
+import { nameGiver } from './name-giver.ts'
 import { queueWarning } from './queue-warning.ts'
 import type { SlotFound } from './slot-asks.ts'
 import { type SlotRounds, slotRounds } from './slot-rounds.ts'
@@ -16,7 +16,7 @@ export interface ConcurrencyLimiter {
   readonly maxPerKey: number | undefined
   /** `max` where all workers share it. */
   readonly sharedMax: number | undefined
-  /** A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. */
+  /** A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. Rejects with a PermanentError for a payload without a key. */
   ask(payload: unknown): Promise<RunSlot | SlotWait>
   /** How many messages may be taken at once. */
   appetite(): number
@@ -74,14 +74,13 @@ const TURN_MAX_MS = 60_000
 const NO_END_MS = Number.MAX_SAFE_INTEGER
 
 export function concurrencyLimiter(options: ConcurrencyLimiterOptions): ConcurrencyLimiter {
-  const { queue, max, perKey, clock, logger, lease } = options
+  const { queue, max, perKey, clock, lease } = options
   const pool = `flow:slots:${queue}`
   const limits = { max, maxPerKey: perKey?.max }
   const leaseMs = lease === undefined ? NO_END_MS : storeLeaseMs(lease)
   const rounds = slotRounds({ ...options, pool, limits, leaseMs })
   const keeper = slotKeeper(options, pool, leaseMs)
-  const keyOf =
-    perKey && nameGiver({ queue, what: 'concurrencyLimit.perKey.key', logger }, perKey.key)
+  const keyOf = perKey && nameGiver({ queue, what: 'concurrencyLimit.perKey.key' }, perKey.key)
   const turns = keptTurns(clock)
   let firstAskedAt: number | undefined
 
@@ -102,7 +101,6 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
     sharedMax: lease && max,
     ask: async (payload) => {
       const key = keyOf?.(payload)
-      if (max === undefined && key === undefined) return FREE
       firstAskedAt ??= clock.now()
       const found = await rounds.ask(key)
       if (found.as !== 'held') return { delayMs: waitOf(found.of, key) }
@@ -122,9 +120,6 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
     },
   }
 }
-
-/** One whose key nobody knows, where only keys are limited: that was said when it was found. */
-const FREE: RunSlot = { isOver: () => false, whenLost: () => undefined, release: () => undefined }
 
 /**
  * The store keeps it longer than we do: until our timer has found out that it is over (a tenth of the time, see `leaseKeeper`) and the

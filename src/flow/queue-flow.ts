@@ -8,9 +8,9 @@ import type { SlotSettings } from './adapt-slots.ts'
 import type { BreakerPass, Breakers } from './breakers.ts'
 import type { ConcurrencyLimiter, RunSlot } from './concurrency-limiter.ts'
 import { type ConsumerSwitch, consumerSwitch } from './consumer-switch.ts'
-import { nameGiver } from './downstream.ts'
 import type { KillSwitchSettings } from './kill-switch.ts'
 import type { Meter } from './meter.ts'
+import { nameGiver } from './name-giver.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import { type QueueSight, slotControl } from './slot-control.ts'
 
@@ -22,7 +22,10 @@ export interface QueueFlow {
   appetite(): number
   /** Before a batch is admitted; undefined when nothing has to be asked first. */
   ready(): Promise<void> | undefined
-  /** Whether the handler may start now; else how long its message waits, given back without blame. */
+  /**
+   * Whether the handler may start now; else how long its message waits, given back without blame.
+   * @throws PermanentError, at once or later: one of the queue's functions names no downstream or no key for this payload.
+   */
   admit(payload: unknown): MaybePromise<Admitted | Later>
   /** It was admitted, and does not run after all. */
   unused(admitted: Admitted): void
@@ -186,31 +189,33 @@ function admissionBeside(options: QueueFlowOptions): QueueFlow['admit'] {
   if (breakers === undefined && limiter === undefined) return () => NOW
   const byBreaker = breakers === undefined ? () => NOW : admittedBy(breakers, options)
   if (limiter === undefined) return byBreaker
+  const unused = (pass: BreakerPass | undefined): void => {
+    if (pass !== undefined) breakers?.concluded(pass, 'undecided')
+  }
   // What waits for its downstream takes no token.
   return (payload) =>
     chain(byBreaker(payload), async (admitted) => {
-      const delayMs = admitted.as === 'now' ? await limiter.ask(payload) : undefined
-      if (delayMs === undefined || admitted.as === 'later') return admitted
-      if (admitted.pass !== undefined) breakers?.concluded(admitted.pass, 'undecided')
+      if (admitted.as === 'later') return admitted
+      const asked = limiter.ask(payload)
+      const delayMs = await asked.catch((error: unknown) => {
+        unused(admitted.pass)
+        throw error
+      })
+      if (delayMs === undefined) return admitted
+      unused(admitted.pass)
       return { as: 'later', delayMs }
     })
 }
 
-function admittedBy(
-  breakers: Breakers,
-  { definition, logger }: QueueFlowOptions,
-): QueueFlow['admit'] {
+function admittedBy(breakers: Breakers, { definition }: QueueFlowOptions): QueueFlow['admit'] {
   const { name: queue } = definition
-  const nameOf = nameGiver({ queue, what: 'downstream', logger }, (payload) =>
+  const nameOf = nameGiver({ queue, what: 'downstream' }, (payload) =>
     definition.downstream ? definition.downstream(payload) : '',
   )
-  return (payload) => {
-    const downstream = nameOf(payload)
-    if (downstream === undefined) return NOW
-    return chain(breakers.admit(downstream), (found): Admitted | Later =>
+  return (payload) =>
+    chain(breakers.admit(nameOf(payload)), (found): Admitted | Later =>
       'delayMs' in found ? { as: 'later', ...found } : { ...NOW, pass: found },
     )
-  }
 }
 
 /** What the downstream has to do with it. One that says "later" is well. */

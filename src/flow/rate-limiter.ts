@@ -2,13 +2,13 @@ import type { Clock } from '../model/clock.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Buckets } from '../store/buckets.ts'
-import { nameGiver } from './downstream.ts'
+import { nameGiver } from './name-giver.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { forgetOldest, keptTurns } from './turns.ts'
 
 /** The rates of one queue: of all its messages, and of those of one key. */
 export interface RateLimiter {
-  /** Undefined: it may run. A number: it waits so long, in ms, given back without blame. */
+  /** Undefined: it may run. A number: it waits so long, in ms, given back without blame. Rejects with a PermanentError for a payload without a key. */
   ask(payload: unknown): Promise<number | undefined>
 }
 
@@ -29,7 +29,7 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiter {
   const turns = keptTurns(clock)
   /** Taken, but then the queue's own rate said no: the key's next message has it. */
   const spare = new Set<string>()
-  const keyOf = perKey && nameGiver({ queue, what: 'rateLimit.perKey.key', logger }, perKey.key)
+  const keyOf = perKey && nameGiver({ queue, what: 'rateLimit.perKey.key' }, perKey.key)
   let failing = false
 
   const take = async (name: string, limit: RateLimit): Promise<number | undefined> => {

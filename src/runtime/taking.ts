@@ -1,7 +1,9 @@
+import type { Admitted, Later } from '../flow/queue-flow.ts'
 import { pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { messageOfError } from '../model/describe-error.ts'
-import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
+import { hasCode } from '../model/errors.ts'
+import { chain, isPromise, type MaybePromise, recovered } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
 import type { Hands } from './hands.ts'
 import { type Incoming, incoming, type Receiver } from './incoming.ts'
@@ -132,9 +134,18 @@ function runOrWait<Tx>(
   { mayStart, hold }: Holding,
   { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
 ): MaybePromise<void> {
-  const admission = flow.admit(message.payload)
+  const admission = recovered<Admitted | Later | Nameless>(
+    () => flow.admit(message.payload),
+    async (error) => {
+      if (!hasCode(error, 'MILLRACE_PERMANENT')) throw error
+      return { as: 'nameless', error }
+    },
+  )
   if (isPromise(admission)) hold([delivery])
   return chain(admission, (admitted) => {
+    if (admitted.as === 'nameless') {
+      return hands.settleLater(delivery, (to) => to.failure(delivery, admitted.error))
+    }
     if (admitted.as === 'later') {
       return hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
     }
@@ -144,6 +155,12 @@ function runOrWait<Tx>(
     flow.unused(admitted)
     hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
   })
+}
+
+/** No limit can be kept with it. */
+interface Nameless {
+  readonly as: 'nameless'
+  readonly error: unknown
 }
 
 interface Holding {

@@ -277,19 +277,3 @@ test('What is missing or wrong is said before the first message.', async () => {
       'breaker.minimum: expected an integer from 1 to 100000, got 0; breaker.openMs: expected an integer from 100 to 2000, got 9000',
   })
 })
-
-test('A downstream function that gives no name is warned of once, and its messages run.', async () => {
-  const { app, calls, clock, lines, send, world, close } = await fleet({
-    downstream: ({ host }) => {
-      if (host === 'well') throw new TypeError('no url')
-      return ''
-    },
-  })
-  await send('well', 20)
-  await send('sick', 20)
-  await clock.advance(3_000)
-  assert.equal(world.ok, 20)
-  assert.equal(lines.filter((line) => line.includes('its downstream function')).length, 1)
-  assert.deepEqual(await app.admin.breakers.list(calls), [])
-  await close()
-})
