@@ -21,7 +21,7 @@ export function resolveTtlMs(inbox: string, asked: number | undefined, neededMs:
   if (asked >= neededMs) return Math.ceil(asked)
   throw new OptionsError(inbox, [
     `ttlMs is ${asked} ms (${days(asked)}), the queues need ${Math.ceil(neededMs)} ms (${days(neededMs)}): ` +
-      'the longest retry horizon (retry.attempts times retry.maxMs), the runs themselves (handlerTimeoutMs), the time ' +
+      'the longest retry horizon ((retry.attempts - 1) times retry.maxMs), the runs themselves (handlerTimeoutMs), the time ' +
       'for which a message may stay throttled, and redriveWindowMs; raise ttlMs, leave it out, or lower one of these',
   ])
 }

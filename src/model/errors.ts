@@ -1,3 +1,5 @@
+import { messageWithOptions } from './thrown-options.ts'
+
 /** Options common to all errors of Millrace. */
 export interface ErrorDetails {
   readonly cause?: unknown
@@ -80,12 +82,15 @@ export class MillraceError extends Error {
 }
 
 /** True for an error of Millrace with this code, also from another copy of the package. */
-export function hasCode(error: unknown, code: ErrorCode): boolean {
+export function hasCode<Code extends ErrorCode>(
+  error: unknown,
+  code: Code,
+): error is MillraceError & { readonly code: Code } {
   return typeof error === 'object' && error !== null && 'code' in error && error.code === code
 }
 
 /** True for any error of Millrace, also from another copy of the package. */
-export function isMillraceError(error: unknown): boolean {
+export function isMillraceError(error: unknown): error is MillraceError {
   if (typeof error !== 'object' || error === null || !('code' in error)) return false
   return typeof error.code === 'string' && error.code.startsWith('MILLRACE_')
 }
@@ -132,15 +137,18 @@ export class TransientError extends MillraceError {
   /** Replaces the backoff, capped at `retry.maxMs`. */
   readonly delayMs: number | undefined
   constructor(message: string, details: { cause?: unknown; delayMs?: number } = {}) {
-    super('MILLRACE_TRANSIENT', message, { cause: details.cause, retryable: true })
-    this.delayMs = details.delayMs
+    super('MILLRACE_TRANSIENT', messageWithOptions(message, details, 'delayMs'), {
+      cause: details?.cause,
+      retryable: true,
+    })
+    this.delayMs = details?.delayMs
   }
 }
 
 /** Thrown by a handler: will never succeed; to the dead letters at once. */
 export class PermanentError extends MillraceError {
   constructor(message: string, details: { cause?: unknown } = {}) {
-    super('MILLRACE_PERMANENT', message, { cause: details.cause })
+    super('MILLRACE_PERMANENT', messageWithOptions(message, details), { cause: details?.cause })
   }
 }
 
@@ -149,8 +157,11 @@ export class ThrottledError extends MillraceError {
   /** Undefined: the other side did not say for how long. */
   readonly retryAfterMs: number | undefined
   constructor(message: string, details: { cause?: unknown; retryAfterMs?: number } = {}) {
-    super('MILLRACE_THROTTLED', message, { cause: details.cause, retryable: true })
-    this.retryAfterMs = details.retryAfterMs
+    super('MILLRACE_THROTTLED', messageWithOptions(message, details, 'retryAfterMs'), {
+      cause: details?.cause,
+      retryable: true,
+    })
+    this.retryAfterMs = details?.retryAfterMs
   }
 }
 

@@ -183,7 +183,7 @@ function findLane(lanes: ReadonlyMap<string, Lane>, queue: QueueRef): Lane {
   if (typeof name !== 'string') {
     throw new MillraceError(
       'MILLRACE_UNKNOWN_QUEUE',
-      `expected a queue of defineQueue or the name of one, got ${show(queue)}`,
+      `expected a queue of defineQueue (app.admin takes its name, too), got ${show(queue)}`,
     )
   }
   const near = nearest(name, [...lanes.keys()])

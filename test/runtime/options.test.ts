@@ -113,7 +113,7 @@ test('whatever is wrong with one payload of a batch names its index', async () =
   await app.send(queue, other, { idempotencyKey: 'k' })
   const atOne = (code: string) => (error: unknown) => {
     assert.ok(hasCode(error, code as 'MILLRACE_CLOSED'), String(error))
-    assert.equal((error as { fields: { index: number } }).fields.index, 1)
+    assert.equal(error.fields.index, 1)
     assert.match(String(error), /payload 1 of the batch/)
     return true
   }

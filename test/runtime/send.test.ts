@@ -230,7 +230,10 @@ test('what is no transaction and no queue is named as what it is', async () => {
   await sql.end()
   await assert.rejects(app.send(undefined as never, {} as never), (error: unknown) => {
     code('MILLRACE_UNKNOWN_QUEUE')(error)
-    assert.match(String(error), /expected a queue of defineQueue or the name of one, got undefined/)
+    assert.match(
+      String(error),
+      /expected a queue of defineQueue \(app.admin takes its name, too\), got undefined/,
+    )
     return true
   })
   await assert.rejects(

@@ -108,7 +108,7 @@ async function produce(apps: readonly App[], world: World): Promise<void> {
           String(error),
         )
         if (hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN')) {
-          id = (error as { fields: { messageId: string } }).fields.messageId
+          id = String(error.fields.messageId)
         }
         await new Promise<void>((resolve) => clock.after(50, resolve))
       }
