@@ -8,6 +8,7 @@ import { deadlines } from './deadlines.ts'
 import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
 import { Run, type RunDeps, type RunEnd } from './run.ts'
+import type { Settler } from './settler.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** What a worker has in its hands: handlers that run, and settlements on their way. */
@@ -17,7 +18,7 @@ export interface Hands {
   /** Handlers that run; abandoned ones are not among them. */
   readonly running: number
   /** Before anything else: who renews, and who settles. */
-  equip(parts: { readonly keeper: LeaseKeeper<Delivery>; readonly concluding: Conclude }): void
+  equip(parts: Equipment): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
   hold(delivery: Delivery, lose: () => void, now: number): void
   start(delivery: Delivery, message: Message<unknown>, admitted: Admitted): void
@@ -31,6 +32,12 @@ export interface Hands {
   shutDown(): void
 }
 
+export interface Equipment {
+  readonly keeper: LeaseKeeper<Delivery>
+  readonly concluding: Conclude
+  readonly settler: Pick<Settler, 'held'>
+}
+
 type Settle = (to: Conclude) => Promise<void>
 
 /** Nobody runs it: the settlement itself finds out that it is lost. */
@@ -38,6 +45,11 @@ function unmoved(): void {}
 
 /** Runs that never ended, beyond the concurrency: more would mean a leak without bound. */
 const ABANDONED_MAX = 1_000
+/**
+ * Settlements that wait for keys that open transactions hold take no room from other messages, up to so many: each is in memory, with a
+ * lease that is renewed.
+ */
+const HELD_MAX = 1_000
 
 export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   const { queue, flow, transport } = deps
@@ -47,19 +59,18 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   const change = notifier()
   let settling = 0
   let alone = false
-  let keeper: LeaseKeeper<Delivery> | undefined
-  let concluding: Conclude | undefined
+  let parts: Partial<Equipment> = {}
 
   const isDone = (delivery: Delivery): void => {
-    keeper?.letGo(delivery)
+    parts.keeper?.letGo(delivery)
     settling--
     change.notify()
   }
 
   const settle = async (delivery: Delivery, act: Settle): Promise<void> => {
     settling++
-    keeper?.hold(delivery, unmoved, deps.clock.now())
-    const to = concluding
+    parts.keeper?.hold(delivery, unmoved, deps.clock.now())
+    const to = parts.concluding
     await promised(() => to && act(to)).catch((error) => sayBroken(deps, delivery, error))
     isDone(delivery)
   }
@@ -73,13 +84,13 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     settling++
     const key = message.idempotencyKey
     const ended = { delivery, key, end, effect: run.effectState, mark: run.effectMark, ticket }
-    concluding?.run(ended, () => isDone(delivery))
+    parts.concluding?.run(ended, () => isDone(delivery))
     change.notify()
   }
 
   const runDeps: RunDeps<Tx> = {
     ...deps,
-    leaseOver: (delivery) => keeper?.isOver(delivery) === true,
+    leaseOver: (delivery) => parts.keeper?.isOver(delivery) === true,
     deadlines: deadlines(deps.clock, queue.handlerTimeoutMs, (deadline) => {
       for (const run of running) run.timeOut(deadline)
     }),
@@ -91,7 +102,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     const ticket = flow.began(delivery.history, admitted)
     const run = new Run(runDeps, delivery, message, ticket)
     running.add(run)
-    keeper?.hold(delivery, run.lose, ticket.at)
+    parts.keeper?.hold(delivery, run.lose, ticket.at)
     if (delivery.alone) alone = true
     claims?.add(delivery.claim.lost, run.lose)
     run.start()
@@ -101,16 +112,16 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     slots: () => {
       const most = flow.slots()
       if (alone || deps.counters.abandoned >= ABANDONED_MAX + most) return 0
-      return Math.min(most - running.size, 2 * most - running.size - settling)
+      const moving = settling - Math.min(HELD_MAX, parts.settler?.held ?? 0)
+      return Math.min(most - running.size, 2 * most - running.size - moving)
     },
     get running() {
       return running.size
     },
-    equip: (parts) => {
-      keeper = parts.keeper
-      concluding = parts.concluding
+    equip: (given) => {
+      parts = given
     },
-    hold: (delivery, lose, now) => keeper?.hold(delivery, lose, now),
+    hold: (delivery, lose, now) => parts.keeper?.hold(delivery, lose, now),
     start,
     settleLater: (delivery, act) => void settle(delivery, act),
     changed: change.wait,

@@ -6,7 +6,7 @@ import { conclude } from './conclude.ts'
 import { gatherer } from './gatherer.ts'
 import { hands } from './hands.ts'
 import { receiving } from './receiving.ts'
-import { settler } from './settler.ts'
+import { type Settler, settler } from './settler.ts'
 import { taking } from './taking.ts'
 import { leaseMsOf, type WorkerDeps } from './worker-deps.ts'
 
@@ -43,6 +43,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   const receiver = receiving(deps, stopped.signal)
   let subscription: Subscription | undefined
   let keeper: LeaseKeeper<Delivery> | undefined
+  let settles: Settler | undefined
   let loop: Promise<void> | undefined
 
   const run = async (from: Subscription): Promise<void> => {
@@ -63,8 +64,10 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
     const { clock } = deps
     const onError = receiver.noteRenewError
     keeper = leaseKeeper({ renew: from.renew?.bind(from), clock, leaseMs, onError })
-    const settles = settler({ ...deps, subscription: from, leaseMs, ended: ended.signal })
-    held.equip({ keeper, concluding: conclude(deps, settles, recorder(deps)) })
+    const own = { subscription: from, leaseMs, ended: ended.signal, onHeld: held.notify }
+    const made = settler({ ...deps, ...own })
+    settles = made
+    held.equip({ keeper, settler: made, concluding: conclude(deps, made, recorder(deps)) })
   }
 
   return {
@@ -107,6 +110,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
       return [
         ...receiver.problems(),
         ...flow.problems(),
+        ...(settles?.problems() ?? []),
         ...ownProblems(deps, taken.problem(), failing),
       ]
     },

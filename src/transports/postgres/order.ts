@@ -20,6 +20,28 @@ export async function lockKeys(
   { keys, before }: { readonly keys: readonly string[]; readonly before: 'send' | 'end' },
 ): Promise<void> {
   if (keys.length < 2) return
-  const statement = before === 'send' ? sql.LOCK_KEYS : sql.LOCK_KNOWN_KEYS
-  await executor.execute(statement, [queueId, textArray(keys)])
+  if (before === 'send') await executor.execute(sql.LOCK_KEYS, [queueId, textArray(keys)])
+  else await executor.execute(sql.LOCK_KNOWN_KEYS, [queueId, textArray(keys), null])
+}
+
+/** The same before messages end in a transaction of our own, also those of one key; waits at most `lockMs` for each. */
+export async function lockKnownKeys(
+  { sql }: Pick<Store, 'sql'>,
+  executor: PgExecutor,
+  queueId: number,
+  { keys, lockMs }: { readonly keys: readonly string[]; readonly lockMs: number },
+): Promise<void> {
+  if (keys.length === 0) return
+  await executor.execute(sql.LOCK_KNOWN_KEYS, [queueId, textArray(keys), String(lockMs)])
+}
+
+/** Locks those that are free, at once; answers those that transactions of others hold. */
+export async function lockFreeKeys(
+  { sql }: Pick<Store, 'sql'>,
+  executor: PgExecutor,
+  queueId: number,
+  keys: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await executor.execute(sql.LOCK_FREE_KEYS, [queueId, textArray(keys)])
+  return new Set(rows.map((row) => String(row.key)))
 }

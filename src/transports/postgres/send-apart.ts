@@ -1,20 +1,7 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { readString } from '../../model/probe.ts'
 import { pgFault } from '../../sql/pg-fault.ts'
-import { refused } from '../../transport/outcomes.ts'
-
-/** SQLSTATE lock_not_available. */
-const LOCKED = '55P03'
-
-export function isLocked(error: unknown): boolean {
-  return readString(error, 'code') === LOCKED
-}
-
-/** It waited as long as it may. */
-export function held(cause: unknown): Sent {
-  return refused('held', { retryable: true, cause })
-}
+import { held, isLocked } from './locked.ts'
 
 /** Each holds a connection while it waits. */
 const SIDE_BY_SIDE = 2

@@ -7,8 +7,9 @@ import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { type Item, nameOf, refusal, storeParams } from './item.ts'
 import { settleKeys } from './keys.ts'
+import { held, isLocked } from './locked.ts'
 import { keysOf, lockKeys } from './order.ts'
-import { held, isLocked, sendApart } from './send-apart.ts'
+import { sendApart } from './send-apart.ts'
 import { findQueue, query, type Store } from './store.ts'
 
 /** What was gathered by chance is soon sent apart; one that knows what it waits for has longer, but less than a statement may take (30 s). */

@@ -15,7 +15,8 @@ import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import type { Hand } from './hand.ts'
 import { type Held, heldOf } from './held.ts'
-import { keysOf, lockKeys } from './order.ts'
+import { held as heldUp, isLocked } from './locked.ts'
+import { keysOf, lockFreeKeys, lockKnownKeys } from './order.ts'
 import { recordsText, storableText } from './row.ts'
 import { query, type Store } from './store.ts'
 
@@ -24,6 +25,12 @@ export interface Settling {
   readonly hand: Hand
   readonly queueId: number
 }
+
+/**
+ * How long those that were gathered wait for a key that a transaction of somebody's holds, before they go on without it. Who sends to a
+ * key for himself has it for a few ms.
+ */
+const LOCK_MS = 50
 
 /** Ends deliveries, each kind in one statement. A lease that ran out still counts until somebody took the message. */
 export async function settleBatch(
@@ -40,11 +47,12 @@ export async function settleBatch(
   ])
   return batch.map((settlement) => {
     const held = heldOf(settlement.delivery)
-    const done = settlement.as === 'released' ? released : ended
+    const done = settlement.as === 'released' ? released : ended.done
     if (held && done.delete(held.seq)) {
       hand.drop(held)
       return settled
     }
+    if (settlement.as !== 'released' && ended.isHeld(settlement)) return heldUp(ended.cause)
     if (held) {
       hand.drop(held)
       held.lose()
@@ -53,25 +61,68 @@ export async function settleBatch(
   })
 }
 
+interface Ended {
+  /** By seq. */
+  readonly done: Set<number>
+  /** Its key is in somebody's open transaction: not ended, and still ours. */
+  readonly isHeld: (settlement: Settlement) => boolean
+  readonly cause?: unknown
+}
+
+/** A key that somebody's open transaction holds keeps nobody waiting but its own message. */
+async function endAll(settling: Settling, batch: readonly Settlement[]): Promise<Ended> {
+  try {
+    return { done: await endTogether(settling, batch), isHeld: () => false }
+  } catch (cause) {
+    if (!isLocked(cause)) throw cause
+    return { ...(await endFree(settling, batch)), cause }
+  }
+}
+
 /** Several ordering keys go on together: they are locked first, in one order, as by whoever sends to them. */
-async function endAll(settling: Settling, batch: readonly Settlement[]): Promise<Set<number>> {
-  const { store, hand, queueId } = settling
-  const acked = heldIn(batch, 'acked')
-  const dead = batch.filter(isDead)
-  const keys = keysOf(batch.map(({ delivery }) => delivery.envelope))
-  if (keys.length < 2) {
-    const execute: Execute = (sql, params) => query(store, sql, params)
-    const [acks, deaths] = await Promise.all([
-      ackAll(execute, store, hand, acked),
-      buryAll(execute, store, dead),
-    ])
-    return deaths.size === 0 ? acks : new Set([...acks, ...deaths])
+async function endTogether(settling: Settling, batch: readonly Settlement[]): Promise<Set<number>> {
+  const { store, queueId } = settling
+  const keys = keyed(batch)
+  const isDeadWithKey = keys.length > 0 && batch.some(isDead)
+  if (keys.length < 2 && !isDeadWithKey) {
+    return await endListed(settling, (sql, params) => query(store, sql, params), batch)
   }
   return await store.pool.begin(async (executor) => {
-    await lockKeys(store, executor, queueId, { keys, before: 'end' })
-    const acks = await ackAll(executor.execute, store, hand, acked)
-    return new Set([...acks, ...(await buryAll(executor.execute, store, dead))])
+    await lockKnownKeys(store, executor, queueId, { keys, lockMs: LOCK_MS })
+    return await endListed(settling, executor.execute, batch)
   })
+}
+
+/** Those whose keys can be had now. */
+async function endFree(settling: Settling, batch: readonly Settlement[]): Promise<Ended> {
+  const { store, queueId } = settling
+  const isOf = (keys: ReadonlySet<string>) => (settlement: Settlement) =>
+    keys.has(settlement.delivery.envelope.orderingKey ?? '')
+  try {
+    return await store.pool.begin(async (executor) => {
+      const isHeld = isOf(await lockFreeKeys(store, executor, queueId, keyed(batch)))
+      const free = batch.filter((settlement) => !isHeld(settlement))
+      return { done: await endListed(settling, executor.execute, free), isHeld }
+    })
+  } catch (error) {
+    // A key has no row yet that could be asked for, and somebody is just making it.
+    if (!isLocked(error)) throw error
+    return { done: new Set(), isHeld: isOf(new Set(keyed(batch))) }
+  }
+}
+
+function keyed(batch: readonly Settlement[]): readonly string[] {
+  return keysOf(batch.map(({ delivery }) => delivery.envelope))
+}
+
+async function endListed(
+  { store, hand }: Settling,
+  execute: Execute,
+  batch: readonly Settlement[],
+): Promise<Set<number>> {
+  const acks = await ackAll(execute, store, hand, batch)
+  const deaths = await buryAll(execute, store, batch.filter(isDead))
+  return deaths.size === 0 ? acks : new Set([...acks, ...deaths])
 }
 
 type Execute = PgExecutor['execute']
@@ -82,12 +133,6 @@ function isReleased(settlement: Settlement): settlement is Released {
 
 function isDead(settlement: Settlement): settlement is Dead {
   return settlement.as === 'dead'
-}
-
-function heldIn(batch: readonly Settlement[], as: Settlement['as']): readonly Held[] {
-  return heldOfAll(
-    batch.filter((settlement) => settlement.as === as).map(({ delivery }) => delivery),
-  )
 }
 
 export function heldOfAll(deliveries: readonly Delivery[]): readonly Held[] {
@@ -107,11 +152,14 @@ async function ackAll(
   execute: Execute,
   { sql }: Store,
   hand: Hand,
-  all: readonly Held[],
+  batch: readonly Settlement[],
 ): Promise<Set<number>> {
+  const acked = batch.filter(({ as }) => as === 'acked').map(({ delivery }) => delivery)
+  const all = heldOfAll(acked)
   if (all.length === 0) return new Set()
   const ended = numberArray(hand.endedBy(all))
-  return seqsOf(await execute(sql.ACK, [...claimsOf(all), ended]))
+  const lockMs = acked.some(({ envelope }) => envelope.orderingKey) ? String(LOCK_MS) : null
+  return seqsOf(await execute(sql.ACK, [...claimsOf(all), ended, lockMs]))
 }
 
 async function releaseAll(store: Store, batch: readonly Released[]): Promise<Set<number>> {

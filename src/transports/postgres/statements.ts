@@ -100,11 +100,15 @@ SELECT turn, seq, claim_id, id, priority, sent_at, deliveries, alone, counted, c
   idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
 FROM {schema}.claim_in_turn($1::integer, $2::integer, $3::float8, $4::text)`
 
-/** Ends claims of which nothing is left, beside the statement that settled the last of them. */
+/**
+ * Ends claims of which nothing is left, beside the statement that settled the last of them. The last parameter is that of LIMIT_LOCKS,
+ * as it may be a transaction by itself; null changes nothing.
+ */
 export const ACK = `
 WITH done AS (
   DELETE FROM {schema}.message AS message
-  USING unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) AS held (seq, claim_id)
+  USING unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) AS held (seq, claim_id),
+    (SELECT CASE WHEN $4::text IS NOT NULL THEN set_config('lock_timeout', $4::text, true) END AS lock_ms) AS limits
   WHERE message.seq = held.seq AND message.claim_id = held.claim_id
   RETURNING message.seq, message.claim_id
 ), ended AS (
