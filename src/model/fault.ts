@@ -16,7 +16,7 @@ export type FaultCode =
   | 'conflict'
   | 'throttled'
   | 'unavailable'
-  /** A transaction that somebody has open holds its key or its id, and longer than the sender wanted to wait for that. */
+  /** A transaction that somebody has open holds its key or its id, and longer than the caller wanted to wait for that. */
   | 'held'
   | 'notFound'
   | 'denied'

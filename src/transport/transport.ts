@@ -102,7 +102,10 @@ export interface ShedOptions {
 export interface Subscription {
   /** Answers as soon as there is something, or empty after `waitMs` or on abort. A paused queue answers empty. */
   receive(options: ReceiveOptions): Promise<readonly Delivery[]>
-  /** Ok means that the backend confirmed it; `lost` that the delivery is no longer ours. */
+  /**
+   * Ok means that the backend confirmed it; `lost` that the delivery is no longer ours; `held` that a transaction of somebody's holds its
+   * ordering key: it is still ours, and asked again while it is renewed. No item waits for long for another one.
+   */
   settle(batch: readonly Settlement[]): Promise<readonly Settled[]>
   /** Sets the leases of exactly these deliveries to `leaseMs` from now; a lost one also fires its `claim.lost`. */
   readonly renew?: (batch: readonly Delivery[], leaseMs: number) => Promise<readonly Settled[]>

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type App, createMillrace, defineQueue, PermanentError } from 'millrace'
+import { postgresInbox } from 'millrace/inbox'
 import { postgres } from 'millrace/postgres'
 import { z } from 'zod'
 import { silentLogger } from '../../src/model/logger.ts'
@@ -133,6 +134,40 @@ for (const { name, url } of servers) {
     // Given back, so that others need not wait for the end of a lease.
     assert.equal(Number(await ask('count(*) FILTER (WHERE state = 0)')), heads.length)
     await tx.query('ROLLBACK')
+  })
+
+  test(`${name}: an effect that waits for a held key keeps no other key waiting, and commits once`, async (t) => {
+    const schema = freshSchema()
+    const [pool, theirs] = [nodePool(url, 4), nodePool(url, 2)]
+    const inbox = postgresInbox({ pool, schema })
+    const app = await createMillrace({
+      ...{ transport: postgres({ pool, schema }), queues: [queue], inbox, logger: silentLogger },
+    })
+    const tx = await theirs.connect()
+    t.after(async () => {
+      tx.release(true)
+      await app.close({ timeoutMs: 0 })
+      await Promise.all([pool.end(), theirs.end()])
+      await dropSchema(url, schema)
+    })
+    await app.send(queue, { key: 'held', n: 1 })
+    await tx.query('BEGIN')
+    await app.send(queue, { key: 'held', n: 2 }, { tx })
+    const committed: string[] = []
+    let begun = false
+    app.work(queue, async ({ payload: { key, n }, attempt }, ctx) => {
+      if (key === 'held') begun = true
+      await ctx.tx(() => {})
+      committed.push(`${key} ${n} ${attempt}`)
+    })
+    await app.start()
+    await until('the head to begin', () => begun)
+    const beside = await sendBeside(app, 0)
+    await until('the others to be committed', () => committed.length === beside.length)
+    assert.deepEqual(committed.toSorted(), beside.toSorted())
+    await tx.query('COMMIT')
+    await until('the key to go on', () => committed.length === beside.length + 2)
+    assert.deepEqual(committed.slice(-2), ['held 1 1', 'held 2 1'])
   })
 
   test(`${name}: a settlement answers that its key is held, is still ours, and settles its neighbours`, async (t) => {
