@@ -18,15 +18,15 @@ import { until } from './until.ts'
 const servers = postgresServers()
 if (servers.length === 0) test('postgres held acks', { skip: NO_SERVER }, () => {})
 
-/** Leases of five seconds and a bit. */
-const queue = defineQueue({
-  name: 'q',
+const ordered = {
   owner: 'team',
   payload: z.object({ key: z.string(), n: z.number() }),
-  orderingKey: ({ key }) => key,
+  orderingKey: ({ key }: { key: string }) => key,
   onDead: 'continue',
-  handlerTimeoutMs: 100,
-})
+} as const
+/** Leases of five seconds and a bit. */
+const queue = defineQueue({ ...ordered, name: 'q', handlerTimeoutMs: 100 })
+const effects = defineQueue({ ...ordered, name: 'effects' })
 
 const heads = Array.from({ length: 25 }, (_, i) => `held-${i}`)
 
@@ -72,10 +72,14 @@ async function scene(t: TestContext, url: string) {
   return { app, tx, schema, theirs, runs, ask, left }
 }
 
-async function sendBeside(app: App, from: number): Promise<readonly string[]> {
+async function sendBeside(
+  app: App,
+  from: number,
+  to: typeof queue = queue,
+): Promise<readonly string[]> {
   const numbers = Array.from({ length: 40 }, (_, i) => from + i)
   await app.sendBatch(
-    queue,
+    to,
     numbers.map((n) => ({ key: `free-${n % 7}`, n })),
   )
   return numbers.map((n) => `free-${n % 7} ${n} 1`)
@@ -141,7 +145,7 @@ for (const { name, url } of servers) {
     const [pool, theirs] = [nodePool(url, 4), nodePool(url, 2)]
     const inbox = postgresInbox({ pool, schema })
     const app = await createMillrace({
-      ...{ transport: postgres({ pool, schema }), queues: [queue], inbox, logger: silentLogger },
+      ...{ transport: postgres({ pool, schema }), queues: [effects], inbox, logger: silentLogger },
     })
     const tx = await theirs.connect()
     t.after(async () => {
@@ -150,19 +154,19 @@ for (const { name, url } of servers) {
       await Promise.all([pool.end(), theirs.end()])
       await dropSchema(url, schema)
     })
-    await app.send(queue, { key: 'held', n: 1 })
+    await app.send(effects, { key: 'held', n: 1 })
     await tx.query('BEGIN')
-    await app.send(queue, { key: 'held', n: 2 }, { tx })
+    await app.send(effects, { key: 'held', n: 2 }, { tx })
     const committed: string[] = []
     let begun = false
-    app.work(queue, async ({ payload: { key, n }, attempt }, ctx) => {
+    app.work(effects, async ({ payload: { key, n }, attempt }, ctx) => {
       if (key === 'held') begun = true
       await ctx.tx(() => {})
       committed.push(`${key} ${n} ${attempt}`)
     })
     await app.start()
     await until('the head to begin', () => begun)
-    const beside = await sendBeside(app, 0)
+    const beside = await sendBeside(app, 0, effects)
     await until('the others to be committed', () => committed.length === beside.length)
     assert.deepEqual(committed.toSorted(), beside.toSorted())
     await tx.query('COMMIT')
