@@ -64,7 +64,7 @@ export async function settleBatch(
 interface Ended {
   /** By seq. */
   readonly done: Set<number>
-  /** Its key is in somebody's open transaction: not ended, and still ours. */
+  /** What it needs is in somebody's transaction: not ended, and still ours. */
   readonly isHeld: (settlement: Settlement) => boolean
   readonly cause?: unknown
 }
@@ -96,18 +96,17 @@ async function endTogether(settling: Settling, batch: readonly Settlement[]): Pr
 /** Those whose keys can be had now. */
 async function endFree(settling: Settling, batch: readonly Settlement[]): Promise<Ended> {
   const { store, queueId } = settling
-  const isOf = (keys: ReadonlySet<string>) => (settlement: Settlement) =>
-    keys.has(settlement.delivery.envelope.orderingKey ?? '')
   try {
     return await store.pool.begin(async (executor) => {
-      const isHeld = isOf(await lockFreeKeys(store, executor, queueId, keyed(batch)))
+      const heldKeys = await lockFreeKeys(store, executor, queueId, keyed(batch))
+      const isHeld = ({ delivery }: Settlement) => heldKeys.has(delivery.envelope.orderingKey ?? '')
       const free = batch.filter((settlement) => !isHeld(settlement))
       return { done: await endListed(settling, executor.execute, free), isHeld }
     })
   } catch (error) {
-    // A key has no row yet that could be asked for, and somebody is just making it.
+    // What else it needs is locked: a key without a row yet that somebody is just making, or a claim that is being renewed.
     if (!isLocked(error)) throw error
-    return { done: new Set(), isHeld: isOf(new Set(keyed(batch))) }
+    return { done: new Set(), isHeld: () => true }
   }
 }
 
