@@ -30,7 +30,7 @@ export interface Settling {
  * How long those that were gathered wait for a key that a transaction of somebody's holds, before they go on without it. Who sends to a
  * key for himself has it for a few ms.
  */
-const LOCK_MS = 50
+const LOCK_MS = 100
 
 /** Ends deliveries, each kind in one statement. A lease that ran out still counts until somebody took the message. */
 export async function settleBatch(
