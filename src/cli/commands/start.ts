@@ -4,7 +4,7 @@ import type { App, WorkOptions } from '../../runtime/app.ts'
 import type { MillraceConfig } from '../../runtime/config.ts'
 import { createMillrace } from '../../runtime/create-millrace.ts'
 import type { Handler } from '../../runtime/message.ts'
-import type { Command } from '../command.ts'
+import type { Call, Command } from '../command.ts'
 import { type EventLog, eventLog } from '../event-log.ts'
 import { DONE, FAILED } from '../exit-code.ts'
 import { fired, interruptions } from '../interruptions.ts'
@@ -24,22 +24,30 @@ export const start: Command = {
     'One line per event; retries with --verbose.',
   ],
   run: async (call) => {
-    const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
-    const { workers = [] } = config
-    if (workers.length === 0 && config.intake === undefined) {
-      throw new UsageError(
-        `${name} has neither workers nor an intake, so there is nothing to start`,
-      )
-    }
     const events = eventLog(call, systemClock())
+    // From the first moment on: a config file may take long to load, as whatever it imports does.
     const stops = interruptions(call.io)
     try {
-      await runUntil(config, events, stops)
+      const config = await unlessStopped(configToStart(call), stops.first)
+      if (config === undefined) events.say('stopped', 'stopped while the config file was loading')
+      else await runUntil(config, events, stops)
       return stops.second.aborted ? FAILED : DONE
     } finally {
       stops.end()
     }
   },
+}
+
+async function configToStart(call: Call): Promise<MillraceConfig> {
+  const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
+  const { workers = [] } = config
+  if (workers.length > 0 || config.intake !== undefined) return config
+  throw new UsageError(`${name} has neither workers nor an intake, so there is nothing to start`)
+}
+
+/** Undefined when it was stopped before. */
+function unlessStopped<T>(loading: Promise<T>, stop: AbortSignal): Promise<T | undefined> {
+  return Promise.race([loading, fired(stop).then(() => undefined)])
 }
 
 async function runUntil(
