@@ -13,7 +13,7 @@ test('millrace start that is stopped while its config file is loading says so, a
   const file = join(folder, 'millrace.config.mjs')
   writeFileSync(
     file,
-    `process.stdout.write('loading\\n')\nawait new Promise((done) => setTimeout(done, 60_000))\n`,
+    `process.stdout.write('loading\\n')\nawait new Promise((done) => setTimeout(done, 10_000))\n`,
   )
   const args = ['--conditions=millrace-source', join(ROOT, 'bin/millrace.js'), 'start']
   const child = spawn(process.execPath, [...args, '--config', file], { cwd: folder })
