@@ -170,7 +170,7 @@ test('sqlite: wrong options are named at once', () => {
   refused({ file: 'a', synchronous: 'off' }, /synchronous/)
 })
 
-test('sqlite: queue and effect in one file commit together, and a duplicate does nothing', async () => {
+test('sqlite: queue and effect in one file commit together, and a duplicate does nothing', async (t) => {
   const { file, dispose } = await databaseFile()
   const db = new DatabaseSync(file)
   db.exec('CREATE TABLE paid (orderId TEXT NOT NULL)')
@@ -185,6 +185,11 @@ test('sqlite: queue and effect in one file commit together, and a duplicate does
     queues: [orders],
     inbox: sqliteInbox({ db }),
     logger: silentLogger,
+  })
+  t.after(async () => {
+    await app.close()
+    db.close()
+    await dispose()
   })
   app.work(orders, async (message, ctx) => {
     await ctx.tx(
@@ -202,9 +207,6 @@ test('sqlite: queue and effect in one file commit together, and a duplicate does
     .all()
     .map((row) => row['orderId'])
   assert.deepEqual(paid, ['o-1', 'o-2'])
-  await app.close()
-  db.close()
-  await dispose()
 })
 
 test('sqlite: nothing of an asynchronous function given to ctx.tx runs', async () => {
