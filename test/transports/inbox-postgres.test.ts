@@ -29,7 +29,12 @@ for (const { name, open } of postgresInboxClients().filter(({ server }) => !serv
     const subject = await open()
     const inbox = await subject.connect()
     const child = stoppable(subject, 700)
-    t.after(child.kill)
+    // Also where it fails: the file would wait for what is open.
+    t.after(async () => {
+      child.kill()
+      await inbox.close()
+      await subject.dispose()
+    })
     await child.says('inside')
     // The second run needs a lock that the stopped one holds, and the same key.
     const outcome = await inbox.run(key, {
@@ -45,8 +50,6 @@ for (const { name, open } of postgresInboxClients().filter(({ server }) => !serv
     await child.says('failed')
     assert.deepEqual(await subject.effects(), [2])
     assert.deepEqual(child.heard, ['inside', 'failed'])
-    await inbox.close()
-    await subject.dispose()
   })
 }
 
@@ -158,10 +161,15 @@ for (const { name, url } of servers) {
     await dropSchema(url, schema)
   })
 
-  test(`${name}: limits that the user has set shorter than the lease stay`, async () => {
+  test(`${name}: limits that the user has set shorter than the lease stay`, async (t) => {
     const schema = freshSchema()
     const pool = nodePool(`${url}?options=-c%20idle_in_transaction_session_timeout%3D4s`, 1)
     const inbox = await postgresInbox({ pool, schema }).connect(inboxContext())
+    t.after(async () => {
+      await inbox.close()
+      await pool.end()
+      await dropSchema(url, schema)
+    })
     const show = 'SHOW idle_in_transaction_session_timeout'
     const limits: string[] = []
     for (const leaseMs of [60_000, 3_000]) {
@@ -180,9 +188,6 @@ for (const { name, url } of servers) {
     }
     limits.push(String((await pool.query(show)).rows[0]?.idle_in_transaction_session_timeout))
     assert.deepEqual(limits, ['4s', '3s', '4s'])
-    await inbox.close()
-    await pool.end()
-    await dropSchema(url, schema)
   })
 }
 
