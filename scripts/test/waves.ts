@@ -30,6 +30,7 @@ const NOT_AT_HOME = [
   'test/faults/kafka-cluster.test.ts',
   'test/faults/nats-cluster.test.ts',
   'test/faults/network-effects.test.ts',
+  'test/faults/order-killed.test.ts',
   'test/faults/poison-living.test.ts',
   'test/faults/poison.test.ts',
   'test/faults/rabbitmq-cluster.test.ts',
