@@ -2,12 +2,20 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasCode, type Logger, MillraceError } from 'millrace'
 import { type MemoryConnector, memory } from 'millrace/memory'
+import type { Settled, Settlement } from '../../src/model/delivery.ts'
 import type { Fault } from '../../src/model/fault.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { closeNow, stage } from './stage.ts'
 
 const unanswered: Fault = { code: 'unavailable', retryable: true, outcome: 'unknown' }
+const notApplied: Fault = { code: 'unavailable', retryable: true, outcome: 'notApplied' }
 const hang = (): Promise<never> => new Promise(() => undefined)
+
+type Death = Extract<Settlement, { as: 'dead' }>
+
+function isDeath(settlement: Settlement): settlement is Death {
+  return settlement.as === 'dead'
+}
 
 /** A memory whose calls a test may replace while it runs. */
 function breakable() {
@@ -83,6 +91,31 @@ test('whatever a receive throws, the next one comes, and health was false meanwh
   await closeNow(app, clock)
 })
 
+test('after an outage the next one is met with short pauses again', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  const handledAt: number[] = []
+  app.work(queue, () => void handledAt.push(clock.now()))
+  await app.start()
+  const away = { receive: () => Promise.reject(new Error('connection reset')) }
+  const outage = async (ms: number): Promise<number> => {
+    broken.subscription = away
+    await app.send(queue, { orderId: 'wakes the receive that still waits' })
+    await clock.advance(ms)
+    broken.subscription = {}
+    const backAt = clock.now()
+    const handled = handledAt.length
+    await app.send(queue, { orderId: 'a' })
+    await clock.advance(10_000)
+    return (handledAt[handled] ?? Number.POSITIVE_INFINITY) - backAt
+  }
+  const afterMinutes = await outage(300_000)
+  assert.ok(afterMinutes > 1_000, `the pauses have not grown: ${afterMinutes} ms`)
+  const afterMoment = await outage(50)
+  assert.ok(afterMoment < 200, `${afterMoment} ms`)
+  await closeNow(app, clock)
+})
+
 test('a receive that never answers is seen by health', async () => {
   const { connector, broken } = breakable()
   const { app, clock, queue } = await stage({ transport: connector })
@@ -93,6 +126,19 @@ test('a receive that never answers is seen by health', async () => {
   assert.equal((await app.health()).ok, true)
   await clock.advance(2_000)
   assert.match((await app.health()).reasons.join(), /does not answer/)
+  await closeNow(app, clock)
+})
+
+test('a worker whose hands are full receives nothing for long, and is well', async () => {
+  const { app, clock, queue } = await stage({ queue: { handlerTimeoutMs: 600_000 } })
+  app.work(queue, () => new Promise<void>((resolve) => clock.after(300_000, resolve)), {
+    concurrency: 1,
+  })
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(200_000)
+  assert.deepEqual(await app.health(), { ok: true, reasons: [] })
+  await clock.advance(200_000)
   await closeNow(app, clock)
 })
 
@@ -179,8 +225,48 @@ test('an ack that fails three times and then works is one run', async () => {
   await closeNow(app, clock)
 })
 
-test('a death whose answer was lost is announced once, and only when it is on the shelf', async () => {
-  for (const stored of [true, false]) {
+test('messages whose keys are held are settled beside the others, which wait for none of them', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => undefined)
+  let tries = 0
+  const free = Promise.withResolvers<void>()
+  const held: Fault = { code: 'held', retryable: true, outcome: 'notApplied' }
+  broken.subscription = {
+    settle: async (batch) => {
+      if (!batch.some(({ delivery }) => delivery.envelope.id === 'held')) {
+        return (await broken.inner?.settle(batch)) ?? []
+      }
+      tries += 1
+      // From the second time on this call waits in the backend for the end of a transaction.
+      if (tries > 1) await free.promise
+      return tries > 1
+        ? ((await broken.inner?.settle(batch)) ?? [])
+        : batch.map(() => ({ ok: false, fault: held }))
+    },
+  }
+  await app.start()
+  await app.send(queue, { orderId: 'a' }, { id: 'held' })
+  await clock.advance(1_000)
+  assert.deepEqual([tries, app.counters().orders?.acked], [2, 0])
+  for (const orderId of ['b', 'c', 'd']) {
+    await app.send(queue, { orderId })
+    await clock.advance(100)
+  }
+  assert.equal(app.counters().orders?.acked, 3)
+  free.resolve()
+  await clock.advance(100)
+  assert.deepEqual([tries, app.counters().orders?.acked], [2, 4])
+  await closeNow(app, clock)
+})
+
+test('a death whose answer was lost is announced once, and only when it is on the shelf by this very death', async () => {
+  const elsewhere: Readonly<Record<string, (ours: Death) => Death>> = {
+    'for another reason': (ours) => ({ ...ours, reason: 'somebody else gave up' }),
+    'at another time': (ours) =>
+      ours.attempt ? { ...ours, attempt: { ...ours.attempt, at: ours.attempt.at - 1 } } : ours,
+  }
+  for (const end of ['stored', 'cancelled', ...Object.keys(elsewhere)]) {
     const { connector, broken } = breakable()
     const told: string[] = []
     const { app, clock, queue } = await stage({
@@ -192,20 +278,28 @@ test('a death whose answer was lost is announced once, and only when it is on th
     app.work(queue, () => {
       throw new Error('no')
     })
+    // The next try does not get through, which says nothing about the one before.
+    const again = async (batch: readonly unknown[]): Promise<readonly Settled[]> => {
+      broken.subscription = {}
+      return batch.map(() => ({ ok: false, fault: notApplied }))
+    }
     broken.subscription = {
       settle: async (batch) => {
-        broken.subscription = {}
-        if (stored) await broken.inner?.settle(batch)
-        else await app.admin.messages.cancel(queue, id)
+        const theirs = elsewhere[end]
+        if (end === 'cancelled') await app.admin.messages.cancel(queue, id)
+        else await broken.inner?.settle(theirs ? batch.filter(isDeath).map(theirs) : batch)
+        broken.subscription = { settle: again }
         return batch.map(() => ({ ok: false, fault: unanswered }))
       },
     }
     id = (await app.send(queue, { orderId: 'a' })).id
     await app.start()
     await clock.advance(60_000)
-    assert.equal(told.length, stored ? 1 : 0)
-    const counters = app.counters()['orders']
-    assert.deepEqual([counters?.dead, counters?.lost], stored ? [1, 0] : [0, 1])
+    const { dead, lost } = app.counters().orders ?? {}
+    assert.deepEqual(
+      [end, told.length, dead, lost],
+      [end, ...(end === 'stored' ? [1, 1, 0] : [0, 0, 1])],
+    )
     await closeNow(app, clock)
   }
 })

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { memory } from 'millrace/memory'
+import type { Transport } from '../../src/transport/transport.ts'
 import { closeNow, type StageOptions, stage } from './stage.ts'
 
 /** Memory, with the size of every batch that it was given or asked for. */
-async function measured() {
+async function measured(limits: Partial<Transport['traits']['limits']> = {}) {
   const store = memory()
   const sizes: Record<'sent' | 'asked' | 'settled', number[]> = { sent: [], asked: [], settled: [] }
   const transport: StageOptions['transport'] = {
@@ -13,6 +14,7 @@ async function measured() {
       const inner = await store.connect(context)
       return {
         ...inner,
+        traits: { ...inner.traits, limits: { ...inner.traits.limits, ...limits } },
         send: (queue, batch, options) => {
           sizes.sent.push(batch.length)
           return inner.send(queue, batch, options)
@@ -77,5 +79,21 @@ test('a worker receives as many as it can start, and settles what ends together 
   assert.equal(sizes.asked[0], 50)
   assert.ok(sizes.asked.every((max) => max <= 50))
   assert.ok(sizes.settled.length <= 8, `${sizes.settled.length} calls to settle 200 messages`)
+  await closeNow(app, clock)
+})
+
+test('no call to a backend is larger than it takes', async () => {
+  const { app, clock, queue, sizes } = await measured({
+    sendBatch: 7,
+    receiveBatch: 3,
+    settleBatch: 2,
+  })
+  app.work(queue, () => undefined, { concurrency: 50 })
+  await Promise.all(Array.from({ length: 20 }, (_, i) => app.send(queue, { orderId: `o${i}` })))
+  await app.start()
+  await clock.advance(1_000)
+  assert.equal(app.counters().orders?.acked, 20)
+  assert.deepEqual(sizes.sent, [7, 7, 6])
+  assert.deepEqual([Math.max(...sizes.asked), Math.max(...sizes.settled)], [3, 2])
   await closeNow(app, clock)
 })

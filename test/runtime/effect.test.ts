@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type HandlerContext, hasCode, type MillraceError } from 'millrace'
+import { defineQueue, type HandlerContext, hasCode, type MillraceError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { memoryInbox } from 'millrace/testing'
-import { closeNow, stage } from './stage.ts'
+import { closeNow, orderSchema, stage } from './stage.ts'
 
 /** Queue and inbox in one memory: effect, key, fence and ack commit together. */
 async function shared(queue = {}) {
@@ -197,6 +197,34 @@ test('a send that fails inside ctx.tx fails the transaction, though nobody await
   await clock.advance(1_000)
   const letter = await app.admin.deadLetters.show(queue, id)
   assert.equal(letter?.attempts[0]?.code, 'MILLRACE_INVALID_PAYLOAD')
+  await closeNow(app, clock)
+})
+
+test('a send that follows another one inside ctx.tx belongs to the transaction, too, awaited or not', async () => {
+  const store = memory()
+  const payload = orderSchema.refine(async () => true)
+  const slow = defineQueue({ name: 'slow', owner: 'team-orders', payload })
+  const { app, clock, queue } = await stage({
+    transport: store,
+    queue: { retry: { attempts: 1 } },
+    app: { inbox: memoryInbox({ transport: store }) },
+    beside: [slow],
+  })
+  const wrong = { orderId: 7 } as unknown as { orderId: string }
+  app.work(queue, (message, ctx) => {
+    const second = message.payload.orderId === 'good' ? { orderId: 'second' } : wrong
+    return ctx.tx(() => {
+      const first = ctx.send(slow, { orderId: 'first' })
+      first.then(() => ctx.send(slow, second)).catch(() => undefined)
+    })
+  })
+  const bad = await app.send(queue, { orderId: 'bad' })
+  await app.send(queue, { orderId: 'good' })
+  await app.start()
+  await clock.advance(1_000)
+  const letter = await app.admin.deadLetters.show(queue, bad.id)
+  assert.equal(letter?.attempts[0]?.code, 'MILLRACE_INVALID_PAYLOAD')
+  assert.equal((await app.admin.stats(slow)).depth, 2)
   await closeNow(app, clock)
 })
 

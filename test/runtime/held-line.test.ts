@@ -98,7 +98,7 @@ test('who waits in vain is told after 20 s, each in its own time; before, health
 })
 
 test('a signal, the end of the app and a line that is full end the wait', async () => {
-  const { clock, closing, line, enter, done } = scene('k')
+  const { clock, closing, line, backend, enter, done } = scene('k')
   const own = new AbortController()
   void enter('k', 'first')
   void enter('k', 'second', own.signal)
@@ -107,13 +107,48 @@ test('a signal, the end of the app and a line that is full end the wait', async 
   assert.deepEqual(done, ['Error: enough'])
   for (let n = 1; n < 10_000; n++) enter('k', `n${n}`).catch(() => undefined)
   await assert.rejects(enter('k', 'one more'), /one more is late/)
-  const closed = assert.rejects(enter('l', 'other'), /other is late/)
-  await closed
+  await assert.rejects(enter('l', 'other'), /other is late/)
+  backend.held.clear()
+  await clock.advance(1_100)
+  assert.deepEqual([line.isEmpty, done.includes('first')], [true, true])
+  backend.held.add('k')
+  void enter('k', 'there is room again')
   closing.abort()
   await clock.advance(1_100)
   assert.ok(line.isEmpty)
   assert.match(done.at(-1) ?? '', /the app was closed while this send waited/)
   await assert.rejects(enter('k'), (error: unknown) => hasCode(error, 'MILLRACE_CLOSED'))
+})
+
+test('who gives up while the backend is asked is told what came of that', async () => {
+  const { clock, backend, enter, done } = scene('k')
+  const own = new AbortController()
+  void enter('k', 'stored all the same', own.signal)
+  await clock.advance(500)
+  own.abort(new Error('enough'))
+  await clock.advance(100)
+  assert.deepEqual(done, [])
+  backend.held.delete('k')
+  await clock.advance(10)
+  assert.deepEqual(done, ['stored all the same'])
+})
+
+test('a backend that answers at once is asked every 50 ms, not again and again', async () => {
+  const { clock, line, done } = scene()
+  let asked = 0
+  const answer = async (): Promise<readonly Sent[]> => [asked < 20 ? refused('held') : stored('k')]
+  const alone = (): Promise<readonly Sent[]> => {
+    asked += 1
+    return answer()
+  }
+  const late = (): Error => new Error('late')
+  line
+    .enter({ queue: 'q', key: 'k', signal: undefined, alone, together: answer, late })
+    .then(() => done.push('k'), assert.fail)
+  await clock.advance(940)
+  assert.deepEqual([asked, done], [19, []])
+  await clock.advance(50)
+  assert.deepEqual([asked, done], [20, ['k']])
 })
 
 test('who sends with a key that is waited for gets in line at once, and keeps nobody else', async () => {

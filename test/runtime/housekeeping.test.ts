@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLogger } from 'millrace'
+import { defineQueue, silentLogger } from 'millrace'
 import { virtualClock } from 'millrace/testing'
 import { resolveTtlMs } from '../../src/inbox/ttl.ts'
+import { neededInboxTtlMs } from '../../src/runtime/horizon.ts'
 import { startHousekeeping } from '../../src/runtime/housekeeping.ts'
+import { orderSchema } from './stage.ts'
 
 const DAY_MS = 86_400_000
 
@@ -54,4 +56,22 @@ test('keys are kept as long as the queues need, at least 7 days; less is refused
   assert.throws(() => resolveTtlMs('inbox', 3 * DAY_MS - 1, 3 * DAY_MS), {
     code: 'MILLRACE_INVALID_OPTIONS',
   })
+})
+
+test('a duplicate can be late by every retry, throttle and run of the slowest queue, a day, and the time for redrives', () => {
+  const base = { owner: 'team-orders', payload: orderSchema }
+  const quick = defineQueue({ ...base, name: 'quick', retry: { attempts: 1 } })
+  const slow = defineQueue({
+    ...base,
+    name: 'slow',
+    handlerTimeoutMs: 600_000,
+    retry: { attempts: 8, maxMs: 3_600_000 },
+  })
+  const retriesMs = 7 * 3_600_000
+  const throttledMs = DAY_MS + 1.1 * DAY_MS
+  const runsMs = 8 * (600_000 + 5_000)
+  assert.equal(
+    neededInboxTtlMs({ queues: [quick, slow], redriveWindowMs: 14 * DAY_MS }),
+    retriesMs + throttledMs + runsMs + DAY_MS + 14 * DAY_MS,
+  )
 })

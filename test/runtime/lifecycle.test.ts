@@ -57,6 +57,7 @@ test('at the limit of close the signal fires and messages go back uncounted', as
   await clock.advance(2_000)
   await closed
   assert.ok(hasCode(reasons[0], 'MILLRACE_SHUTTING_DOWN'))
+  assert.equal(app.counters().orders?.released, 1, 'given back at once, not left to the backend')
   const other = await open()
   const message = await other.admin.messages.get(queue, id)
   assert.equal(message?.state, 'ready')
@@ -86,6 +87,22 @@ test('a handler that never settles frees its slot, and health says so', async ()
   assert.equal(health.ok, false)
   assert.match(health.reasons.join(), /2 handler\(s\) still run/)
   assert.equal(app.counters()['orders']?.dead, 2)
+  await closeNow(app, clock)
+})
+
+test('a handler that ends long after its time was given up is forgotten by health', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { handlerTimeoutMs: 100, retry: { attempts: 1 } },
+  })
+  app.work(queue, () => new Promise<void>((resolve) => clock.after(60_000, resolve)))
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(30_000)
+  assert.match((await app.health()).reasons.join(), /1 handler\(s\) still run/)
+  await clock.advance(40_000)
+  assert.deepEqual(await app.health(), { ok: true, reasons: [] })
+  const { abandoned, dead, acked } = app.counters().orders ?? {}
+  assert.deepEqual([abandoned, dead, acked], [0, 1, 0])
   await closeNow(app, clock)
 })
 

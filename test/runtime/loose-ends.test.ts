@@ -79,6 +79,27 @@ test('a ctx.tx that never ends is bounded by the time of the handler', async () 
   assert.equal(counters?.abandoned, 1)
 })
 
+test('a handler that returns in its grace and leaves ctx.tx open gets no second grace', async () => {
+  const store = memory()
+  const { app, clock, queue } = await stage({
+    transport: store,
+    queue: { handlerTimeoutMs: 1_000, retry: { attempts: 1 } },
+    app: { inbox: memoryInbox({ transport: store }) },
+  })
+  app.work(queue, (_message, ctx) => {
+    void ctx.tx(() => new Promise(() => undefined))
+    return new Promise<void>((resolve) => clock.after(4_000, resolve))
+  })
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(5_900)
+  assert.equal(app.counters().orders?.abandoned, 0)
+  await clock.advance(200)
+  const { abandoned, dead } = app.counters().orders ?? {}
+  assert.deepEqual([abandoned, dead], [1, 1])
+  await closeNow(app, clock)
+})
+
 test('what ctx.tx refuses fails the handler too, awaited or not', async () => {
   const { app, clock, queue } = await stage({ queue: { retry: { attempts: 1 } } })
   app.work(queue, (_message, ctx) => void ctx.tx(() => undefined))

@@ -25,7 +25,7 @@ export async function stage(options: StageOptions = {}) {
   const open = (more: Partial<Parameters<typeof createMillrace>[0]> = {}): Promise<App> =>
     createMillrace({
       transport: store,
-      queues: [queue],
+      queues: [queue, ...(options.beside ?? [])],
       clock,
       random: options.random ?? seeded(7),
       logger: collector(lines),
@@ -38,6 +38,8 @@ export async function stage(options: StageOptions = {}) {
 
 export interface StageOptions {
   readonly queue?: Partial<QueueOptions<OrderSchema>>
+  /** Queues besides the one of the stage. */
+  readonly beside?: Parameters<typeof createMillrace>[0]['queues']
   readonly app?: Partial<Parameters<typeof createMillrace>[0]>
   readonly transport?: ReturnType<typeof memory>
   readonly random?: () => number
