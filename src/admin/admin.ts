@@ -71,7 +71,6 @@ export interface StuckPage {
   readonly cursor: string | null
 }
 
-/** Why it was not taken is in the log of the process whose relay tried. */
 export interface StuckView {
   readonly messageId: string
   readonly queue: string
@@ -80,6 +79,8 @@ export interface StuckView {
   /** Epoch ms. */
   readonly addedAt: number
   readonly nextTryAt: number
+  /** Why the last try was not taken: `conflict`, `tooLarge: …`; redacted. Undefined when the relay that tried died, or was of a version that kept none. */
+  readonly lastError: string | undefined
 }
 
 export interface StuckSelection {

@@ -2,6 +2,7 @@ import type { PgExecutor, Row } from '../sql/executor.ts'
 import { numberArray, textArray } from '../sql/pg-array.ts'
 import type { PgPool } from '../sql/pg-pool.ts'
 import { relayGapMs } from './backoff.ts'
+import { reasonOf } from './fault-reason.ts'
 import { type Handover, handOver } from './handover.ts'
 import type { Publish, RelayFailure, RelayPass } from './outbox.ts'
 import type { PostgresOutboxStatements } from './postgres-statements.ts'
@@ -78,7 +79,8 @@ export function postgresRelay({
     if (failed.length === 0) return []
     const gaps = failed.map(({ row }) => relayGapMs(row.tries + 1, random))
     const rows = places(failed.map(({ row }) => row))
-    await executor.execute(statements.FAILED, [rows, numberArray(gaps)])
+    const reasons = textArray(failed.map(({ fault }) => reasonOf(fault)))
+    await executor.execute(statements.FAILED, [rows, numberArray(gaps), reasons])
     return failed.map((one, at) => failureOf(one, gaps[at] ?? 0))
   }
 

@@ -47,5 +47,7 @@ WHERE ordering_key IS NOT NULL`,
       ],
     },
     { statements: ['ALTER TABLE {schema}.outbox ADD COLUMN share text'], compatibleFrom: 1 },
+    // Why the last try was not taken, for a person. Older code leaves what is there.
+    { statements: ['ALTER TABLE {schema}.outbox ADD COLUMN last_error text'], compatibleFrom: 1 },
   ],
 }

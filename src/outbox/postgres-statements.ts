@@ -71,16 +71,16 @@ FOR UPDATE OF o SKIP LOCKED`,
   /** Parameter: places. */
   REMOVE: 'DELETE FROM {schema}.outbox WHERE seq = ANY ($1::bigint[])',
 
-  /** Parameters: places, gaps in ms. */
+  /** Parameters: places, gaps in ms, reasons. */
   FAILED: `
 UPDATE {schema}.outbox AS o
-SET tries = o.tries + 1, next_try_at = clock_timestamp() + make_interval(secs => f.gap / 1000)
-FROM unnest($1::bigint[], $2::float8[]) AS f (seq, gap)
+SET tries = o.tries + 1, next_try_at = clock_timestamp() + make_interval(secs => f.gap / 1000), last_error = f.reason
+FROM unnest($1::bigint[], $2::float8[], $3::text[]) AS f (seq, gap, reason)
 WHERE o.seq = f.seq`,
 
   /** Parameters: queue, after which place, most rows. */
   STUCK: `
-SELECT seq::text AS seq, id, ordering_key, tries,
+SELECT seq::text AS seq, id, ordering_key, tries, last_error,
   (extract(epoch FROM created_at) * 1000)::float8 AS added_at,
   (extract(epoch FROM next_try_at) * 1000)::float8 AS next_try_at
 FROM {schema}.outbox

@@ -1,6 +1,7 @@
 import type { SqliteHandle } from '../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../sql/sqlite-handle.ts'
 import { relayGapMs } from './backoff.ts'
+import { reasonOf } from './fault-reason.ts'
 import type { Handover } from './handover.ts'
 import type { RelayFailure } from './outbox.ts'
 import { type ClaimedRow, claimedRowOf, failureOf } from './row.ts'
@@ -112,7 +113,7 @@ export function conclude(
   for (const { seq } of untouched) prepared(handle, GIVE_BACK).run(now, Number(seq), name)
   return failed.map((one) => {
     const gapMs = relayGapMs(one.row.tries + 1, random)
-    prepared(handle, FAILED).run(now + gapMs, Number(one.row.seq), name)
+    prepared(handle, FAILED).run(now + gapMs, reasonOf(one.fault), Number(one.row.seq), name)
     return failureOf(one, gapMs)
   })
 }

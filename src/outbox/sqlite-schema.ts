@@ -46,8 +46,11 @@ CREATE INDEX millrace_outbox_audit_newest ON millrace_outbox_audit (queue, seq);
 
 const SHARES = 'ALTER TABLE millrace_outbox ADD COLUMN share TEXT;'
 
+/** Why the last try was not taken, for a person. */
+const LAST_ERRORS = 'ALTER TABLE millrace_outbox ADD COLUMN last_error TEXT;'
+
 /** Forward only: append, never edit what was released. */
 export const sqliteOutboxSchema: SqliteSchema = {
   component: 'outbox',
-  migrations: [FIRST_TABLES, AUDIT, SHARES],
+  migrations: [FIRST_TABLES, AUDIT, SHARES, LAST_ERRORS],
 }

@@ -32,9 +32,10 @@ export const RENEW =
 /** Parameters: seq, claim. */
 export const REMOVE = 'DELETE FROM millrace_outbox WHERE seq = ? AND claimed_by = ?'
 
-/** Parameters: next try, seq, claim. */
-export const FAILED =
-  'UPDATE millrace_outbox SET claimed_by = NULL, next_try_at = ? WHERE seq = ? AND claimed_by = ?'
+/** Parameters: next try, reason, seq, claim. */
+export const FAILED = `
+UPDATE millrace_outbox SET claimed_by = NULL, next_try_at = ?, last_error = ?
+WHERE seq = ? AND claimed_by = ?`
 
 /** It was not handed out after all. Parameters: now, seq, claim. */
 export const GIVE_BACK = `
@@ -43,7 +44,7 @@ WHERE seq = ? AND claimed_by = ?`
 
 /** Parameters: queue, after which place, most rows. */
 export const STUCK = `
-SELECT seq, id, ordering_key, tries, created_at AS added_at, next_try_at FROM millrace_outbox
+SELECT seq, id, ordering_key, tries, last_error, created_at AS added_at, next_try_at FROM millrace_outbox
 WHERE aggregatetype = ? AND tries > 0 AND seq > ? ORDER BY seq LIMIT ?`
 
 /** One that a relay holds is not stuck: it may be on its way. Parameters: now, queue, id, now. */

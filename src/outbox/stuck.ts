@@ -1,7 +1,7 @@
 import type { StuckRow } from '../transport/stuck-rows.ts'
 import type { AuditEntry } from '../transport/transport.ts'
 
-/** `seq`, `id`, `ordering_key`, `tries`, and the two times in epoch ms. */
+/** `seq`, `id`, `ordering_key`, `tries`, `last_error`, and the two times in epoch ms. */
 export function stuckRowOf(row: Readonly<Record<string, unknown>>): StuckRow {
   return {
     messageId: String(row['id']),
@@ -9,6 +9,7 @@ export function stuckRowOf(row: Readonly<Record<string, unknown>>): StuckRow {
     tries: Number(row['tries']),
     addedAt: Math.round(Number(row['added_at'])),
     nextTryAt: Math.round(Number(row['next_try_at'])),
+    lastError: typeof row['last_error'] === 'string' ? row['last_error'] : undefined,
     place: String(row['seq']),
   }
 }

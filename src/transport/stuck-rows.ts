@@ -9,6 +9,8 @@ export interface StuckRow {
   /** Epoch ms. */
   readonly addedAt: number
   readonly nextTryAt: number
+  /** What the last try that was told of said: a fault's code and, where there is one, its reason, redacted. Undefined after a relay that died over it. */
+  readonly lastError: string | undefined
   /** Its place in the table, opaque: where a later page goes on. */
   readonly place: string
 }

@@ -83,19 +83,36 @@ for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()
       const list = async (limit = 10, after?: string) =>
         (await other.stuck?.list('orders', { limit, after })) ?? []
       assert.deepEqual(await list(), [])
+      const secret = new Error('no right at amqp://ada:secret@host\nand more')
       const nobody: Publish = async (rows) => {
         // On its way, so nobody may decide.
         const ids = rows.map((row) => row.envelope.id)
         assert.deepEqual(await other.stuck?.discard('orders', ids, { actor: 'a', reason: 'r' }), [])
-        return rows.map(() => refused('conflict'))
+        return rows.map(({ envelope: { id } }) =>
+          id === alone.id
+            ? refused('denied', { cause: secret })
+            : refused('conflict', { id: 'm0' }),
+        )
       }
-      await outbox.relay(10, nobody)
+      // Five tries, so that none is due by itself before the test is over.
+      const times = 5
+      for (let tries = 1; tries <= times; tries++) {
+        await outbox.relay(10, nobody)
+        if (tries === times) break
+        await stuck.retry('orders', [first.id, alone.id])
+        await stuck.retry('elsewhere', [elsewhere.id])
+      }
       const found = await list()
       assert.deepEqual(
-        found.map(({ messageId, orderingKey, tries }) => [messageId, orderingKey, tries]),
+        found.map(({ messageId, orderingKey, tries, lastError }) => [
+          messageId,
+          orderingKey,
+          tries,
+          lastError,
+        ]),
         [
-          [first.id, 'k', 1],
-          [alone.id, undefined, 1],
+          [first.id, 'k', times, 'conflict: message m0 has its key'],
+          [alone.id, undefined, times, 'denied: no right at amqp://[redacted]@host'],
         ],
       )
       assert.ok(found.every(({ addedAt, nextTryAt }) => nextTryAt > addedAt))

@@ -348,13 +348,14 @@ test('what is stuck in an outbox is listed, tried again and thrown away from the
   const db = new DatabaseSync(join(made.folder, 'shop.db'))
   const row =
     db.prepare(`INSERT INTO millrace_outbox (id, aggregatetype, aggregateid, type, created_at, next_try_at,
-    tries, ordering_key, priority, headers, payload) VALUES (?, 'orders', 'k', 'message', 0, 0, ?, 'k', 0, '{}', x'31')`)
+    tries, ordering_key, priority, headers, payload, last_error)
+    VALUES (?, 'orders', 'k', 'message', 0, 0, ?, 'k', 0, '{}', x'31', 'conflict: message zero has its key')`)
   row.run('one', 3)
   row.run('two', 0)
   const listed = await made.run('outbox', 'ls', 'orders')
   assert.match(
     listed.stdout,
-    /^ID +KEY +TRIES +ADDED AT +NEXT TRY AT\none +k +3 +1970\S+ +1970\S+\n$/,
+    /^ID +KEY +TRIES +ADDED AT +NEXT TRY AT +LAST ERROR\none +k +3 +1970\S+ +1970\S+ +conflict: message zero has its key\n$/,
   )
   assert.deepEqual(await made.run('outbox', 'retry', 'orders', 'one', 'two'), {
     code: 1,

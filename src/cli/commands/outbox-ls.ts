@@ -17,13 +17,14 @@ export const outboxLs: Command = {
       const queue = queueNamed(open, call.operands[0] ?? '')
       showPage(call, await open.app.admin.outbox.list(queue, asked), {
         nothing: `nothing for queue "${queue.name}" is stuck in the outbox`,
-        head: ['ID', 'KEY', 'TRIES', 'ADDED AT', 'NEXT TRY AT'],
-        row: ({ messageId, orderingKey = '', tries, addedAt, nextTryAt }) => [
+        head: ['ID', 'KEY', 'TRIES', 'ADDED AT', 'NEXT TRY AT', 'LAST ERROR'],
+        row: ({ messageId, orderingKey = '', tries, addedAt, nextTryAt, lastError = '' }) => [
           messageId,
           orderingKey,
           String(tries),
           timeText(addedAt),
           timeText(nextTryAt),
+          lastError,
         ],
       })
       return DONE
