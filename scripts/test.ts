@@ -38,7 +38,11 @@ async function main(filters: readonly string[]): Promise<number> {
   let rig: Rig
   try {
     const { MILLRACE_RIG_ONLY: list } = process.env
-    rig = await startRig({ require: required, only: list ? familiesOf(list) : undefined })
+    rig = await startRig({
+      require: required,
+      only: list ? familiesOf(list) : undefined,
+      further: depth !== 'quick' || filters.length > 0,
+    })
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }
@@ -55,8 +59,9 @@ async function runAll(
   filters: readonly string[],
   depth: Depth,
 ): Promise<number> {
-  // The test processes inherit these.
+  // The test processes inherit these, and those that they start: hundreds, each of which would compile the sources anew.
   Object.assign(process.env, rig.env, {
+    NODE_COMPILE_CACHE: join(ROOT, 'node_modules', '.cache', 'millrace-tests'),
     MILLRACE_DEPTH: depth,
     MILLRACE_TEST_BACKENDS: JSON.stringify(rig.backends),
     MILLRACE_TEST_RESULTS: freshResults(rig.backends),

@@ -2,6 +2,9 @@ import { depthOf } from '../scripts/test/depth.ts'
 
 const depth = depthOf(process.env.MILLRACE_DEPTH)
 
+/** A short run: what takes minutes is left to a push. */
+export const atHome: boolean = depth === 'quick'
+
 /** What the conformance kit knows of it: every push runs its short workloads, on every server. */
 export const kitDepth: 'quick' | 'full' = depth === 'long' ? 'full' : 'quick'
 

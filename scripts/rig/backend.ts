@@ -37,6 +37,8 @@ export function familiesOf(list: string): readonly Family[] {
 export interface Backend {
   readonly name: string
   readonly family: Family
+  /** An older server, or another one of its kind: a short run does without. */
+  readonly further?: true
   /** What the environment calls its address. */
   readonly variable: string
   /** Asks a server at an address that the environment gave. */

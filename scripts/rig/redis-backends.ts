@@ -3,9 +3,9 @@ import { type RedisKind, redisCommand } from './redis-binaries.ts'
 import { REDIS_CLUSTER_BACKEND } from './redis-cluster.ts'
 import { redisAnswers, startRedis } from './redis-server.ts'
 
-const alone = (kind: RedisKind, variable: string): Backend => ({
+const alone = (kind: RedisKind, variable: string) => ({
   name: kind,
-  family: 'redis',
+  family: 'redis' as const,
   variable,
   command: redisCommand(kind),
   answers: redisAnswers,
@@ -17,7 +17,7 @@ const alone = (kind: RedisKind, variable: string): Backend => ({
 
 export const REDIS_BACKENDS: readonly Backend[] = [
   alone('redis 7', 'MILLRACE_TEST_REDIS_7_URL'),
-  alone('redis 6.2', 'MILLRACE_TEST_REDIS_62_URL'),
-  alone('valkey', 'MILLRACE_TEST_VALKEY_URL'),
-  REDIS_CLUSTER_BACKEND,
+  { ...alone('redis 6.2', 'MILLRACE_TEST_REDIS_62_URL'), further: true },
+  { ...alone('valkey', 'MILLRACE_TEST_VALKEY_URL'), further: true },
+  { ...REDIS_CLUSTER_BACKEND, further: true },
 ]

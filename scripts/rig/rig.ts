@@ -32,10 +32,14 @@ export interface RigOptions {
   readonly require: 'all' | 'available'
   /** Default: all families. */
   readonly only?: readonly Family[] | undefined
+  /** Default true: older servers and others of a kind, too. */
+  readonly further?: boolean
 }
 
 /** Why a server that was not asked for is not available. */
 export const LEFT_OUT = 'left out by whoever started the rig'
+/** Why a further server of its kind is not. */
+export const NOT_AT_HOME = 'a run at home does without it'
 
 /** What starts slowest first. */
 const BACKENDS: readonly Backend[] = [
@@ -50,11 +54,11 @@ const BACKENDS: readonly Backend[] = [
 /** Finds or starts every server that the tests need, side by side. */
 export async function startRig(options: RigOptions): Promise<Rig> {
   sweep()
-  const outcomes = await findOrStartAll(options.only ?? FAMILIES)
+  const outcomes = await findOrStartAll(options.only ?? FAMILIES, options.further ?? true)
   const started = outcomes.filter((outcome) => 'report' in outcome)
   const backends = outcomes.map((outcome) => ('report' in outcome ? outcome.report : outcome))
   const stop = stopper(started)
-  const missing = backends.filter((backend) => !backend.available)
+  const missing = backends.filter(({ available, why }) => !available && why !== NOT_AT_HOME)
   if (options.require === 'all' && missing.length > 0) {
     await stop()
     throw new Error(
@@ -64,11 +68,18 @@ export async function startRig(options: RigOptions): Promise<Rig> {
   return { backends, env: Object.assign({}, ...started.map(({ env }) => env)), stop }
 }
 
-async function findOrStartAll(families: readonly Family[]): Promise<readonly Outcome[]> {
-  const chosen = BACKENDS.filter(({ family }) => families.includes(family))
+async function findOrStartAll(
+  families: readonly Family[],
+  withFurther: boolean,
+): Promise<readonly Outcome[]> {
+  const asked = BACKENDS.filter(({ family }) => families.includes(family))
+  const chosen = asked.filter(({ further }) => withFurther || !further)
   const postgres = families.includes('postgres') ? postgresBackends() : []
   const [first, rest] = await Promise.all([postgres, Promise.all(chosen.map(findOrStart))])
-  return [...first, ...rest, ...leftOut(families)]
+  const without = asked
+    .filter((backend) => !chosen.includes(backend))
+    .map(({ name }) => unavailable(name, NOT_AT_HOME, 'MILLRACE_DEPTH=full npm test'))
+  return [...first, ...rest, ...without, ...leftOut(families)]
 }
 
 /** Said as well, so that nobody takes them for tested. */

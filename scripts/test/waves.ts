@@ -25,15 +25,28 @@ const AT_HOME: typeof LANES = [['faults', ['test/faults/']]]
 const ALONE = ['test/bench/', 'test/faults/crash-']
 /** Minutes each: at home only when they are named. Another test of each kind stays. */
 const NOT_AT_HOME = [
+  'test/faults/concurrency-limit.test.ts',
   'test/faults/crash-brokers.test.ts',
   'test/faults/crash-kafka.test.ts',
+  'test/faults/kafka-between.test.ts',
   'test/faults/kafka-cluster.test.ts',
+  'test/faults/kafka-letters-unreadable.test.ts',
+  'test/faults/kafka-server.test.ts',
+  'test/faults/kafka-strict.test.ts',
   'test/faults/nats-cluster.test.ts',
   'test/faults/network-effects.test.ts',
   'test/faults/order-killed.test.ts',
   'test/faults/poison-living.test.ts',
   'test/faults/poison.test.ts',
   'test/faults/rabbitmq-cluster.test.ts',
+  'test/faults/rabbitmq-effects.test.ts',
+  'test/faults/redis-settings.test.ts',
+  'test/faults/rig-servers.test.ts',
+  'test/faults/sqs-server.test.ts',
+  'test/transports/kafka-cli.test.ts',
+  'test/transports/outbox-processes.test.ts',
+  'test/transports/postgres-held-keys.test.ts',
+  'test/unit/conformance/mutants.test.ts',
 ]
 /** Judges what the other files wrote down. */
 const LAST = ['test/docs/guarantees.test.ts']

@@ -21,7 +21,7 @@ import { seeded } from '../runtime/stage.ts'
 // MILLRACE_SEED=… repeats it, MILLRACE_DEPTH=long runs many.
 const seeds = process.env['MILLRACE_SEED']
   ? [Number(process.env['MILLRACE_SEED'])]
-  : Array.from({ length: byDepth({ quick: 3, full: 8, long: 200 }) }, (_, n) => n + 1)
+  : Array.from({ length: byDepth({ quick: 1, full: 8, long: 200 }) }, (_, n) => n + 1)
 
 const MESSAGES = 120
 const APPS = 3
