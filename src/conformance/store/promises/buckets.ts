@@ -33,12 +33,13 @@ export const buckets: StoreFamily = {
       title: 'After the time that was answered the tokens are there.',
       async keep({ near, far, fresh, passes }) {
         const name = fresh()
-        const rate = { capacity: 3, refillPerSecond: 5 }
+        // A second for what is between the two: a busy server answered the second one after 400 ms.
+        const rate = { capacity: 3, refillPerSecond: 2 }
         assert.equal((await near.buckets.take(name, rate, 3)).taken, true)
         const refused = await far.buckets.take(name, rate, 2)
         assert.equal(refused.taken, false)
         const waitMs = refused.retryAfterMs
-        assert.ok(waitMs !== undefined && waitMs > 0 && waitMs <= 400, `${waitMs}`)
+        assert.ok(waitMs !== undefined && waitMs > 0 && waitMs <= 1_000, `${waitMs}`)
         await passes(waitMs)
         assert.equal((await far.buckets.take(name, rate, 2)).taken, true)
       },
