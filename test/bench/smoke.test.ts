@@ -17,7 +17,7 @@ import { together } from '../../bench/recorded.ts'
 const MESSAGES = 20
 const TIMEOUT_MS = 60_000
 /** Where nothing is sent, the limit is how long it takes. */
-const limitMs = ({ share }: Question): number => (share === 0 ? 200 : 10_000)
+const limitMs = ({ share }: Question): number => (share === 0 ? 200 : 30_000)
 const plan = readPlan(['--contender', 'millrace-memory-64', '--contender', 'millrace-sqlite-64'])
 
 for (const question of QUESTIONS) {
