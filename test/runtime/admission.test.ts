@@ -16,19 +16,19 @@ async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>) {
   const clock = virtualClock()
   const now = (): number => clock.now()
   const queue = defineQueue({ name: 'orders', owner: 'team', payload: z.number(), capacity })
-  const backend = { holds: 0, asked: 0, answer: Promise.resolve() }
+  const backend = { holds: 0, scheduled: 0, inFlight: 0, asked: 0, answer: Promise.resolve() }
   const context = { clock, random: () => 0.5, logger: silentLogger, migrate: 'auto' } as const
   const inner = await memory().connect({ ...context, signal: new AbortController().signal })
-  const nothing = { scheduled: 0, inFlight: 0, dead: 0, ageMs: 0, paused: false }
+  const nothing = { dead: 0, ageMs: 0, paused: false }
   const transport: Transport = {
     ...inner,
     traits: { ...inner.traits, capacity: 'sampled' },
     browse: {
       gauge: async () => {
         backend.asked++
-        const depth = backend.holds
+        const { holds: depth, scheduled, inFlight } = backend
         await backend.answer
-        return { ...nothing, depth }
+        return { ...nothing, depth, scheduled, inFlight }
       },
     },
   }
@@ -50,7 +50,7 @@ async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>) {
     while (await send()) await clock.advance(10)
     assert.equal(backend.holds, capacity.maxDepth)
   }
-  return { clock, backend, admitted, send, fill }
+  return { clock, backend, total, admitted, send, fill }
 }
 
 const waits = { maxDepth: 5, whenFull: 'wait', waitMs: 1_000 } as const
@@ -129,4 +129,46 @@ test('where somebody waits it is counted sooner, and a count that takes long is 
   assert.deepEqual([await send(), backend.asked], [false, asked])
   await clock.advance(1)
   assert.deepEqual([await send(), backend.asked], [true, asked + 1])
+})
+
+test('what is scheduled and what is in flight counts as what is ready', async () => {
+  for (const counted of ['holds', 'scheduled', 'inFlight'] as const) {
+    const { backend, send } = await sampled({ maxDepth: 3 })
+    backend[counted] = 2
+    assert.deepEqual([await send(), await send()], [true, false], counted)
+  }
+})
+
+test('what was on its way when a count began counts beside it', async () => {
+  const { backend, admitted } = await sampled({ maxDepth: 5 })
+  backend.holds = 3
+  await admitted.admit(1, 1)
+  assert.throws(() => admitted.admit(1, 2), { code: 'MILLRACE_QUEUE_FULL' })
+})
+
+test('a count that began before ours may not have seen what we sent since, and is not taken for ours', async () => {
+  const { clock, backend, total, send } = await sampled({ maxDepth: 8 })
+  await send()
+  const early = Promise.withResolvers<void>()
+  backend.answer = early.promise
+  void total.read()
+  await send(2)
+  await clock.advance(20)
+  const sent = Array.from({ length: 8 }, () => send())
+  backend.answer = Promise.resolve()
+  early.resolve()
+  const taken = (await Promise.all(sent)).filter((was) => was).length
+  assert.deepEqual([taken, backend.holds], [5, 8])
+})
+
+test('a send that must not wait decides by the last count, and asks for another where that is old', async () => {
+  const { clock, backend, admitted } = await sampled({ maxDepth: 5 })
+  admitted.admitNow(1, 0)
+  await clock.advance(0)
+  backend.holds = 5
+  admitted.admitNow(1, 0)
+  await clock.advance(10_000)
+  admitted.admitNow(1, 0)
+  await clock.advance(0)
+  assert.throws(() => admitted.admitNow(1, 0), { code: 'MILLRACE_QUEUE_FULL' })
 })

@@ -97,3 +97,40 @@ test('no call to a backend is larger than it takes', async () => {
   assert.deepEqual([Math.max(...sizes.asked), Math.max(...sizes.settled)], [3, 2])
   await closeNow(app, clock)
 })
+
+test('while the backend answers no settlement, no more are taken than run and as many again', async () => {
+  const store = memory()
+  const answered = Promise.withResolvers<void>()
+  const transport: StageOptions['transport'] = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      return {
+        ...inner,
+        subscribe: async (queue, options) => {
+          const subscription = await inner.subscribe(queue, options)
+          return {
+            ...subscription,
+            settle: async (batch) => {
+              await answered.promise
+              return subscription.settle(batch)
+            },
+          }
+        },
+      }
+    },
+  }
+  const { app, clock, queue } = await stage({ transport })
+  app.work(queue, () => undefined, { concurrency: 3 })
+  await app.sendBatch(
+    queue,
+    Array.from({ length: 20 }, (_, i) => ({ orderId: `o${i}` })),
+  )
+  await app.start()
+  await clock.advance(1_000)
+  assert.equal((await app.admin.stats(queue)).inFlight, 6)
+  answered.resolve()
+  await clock.advance(1_000)
+  assert.equal(app.counters()['orders']?.acked, 20)
+  await closeNow(app, clock)
+})

@@ -3,17 +3,24 @@ import { test } from 'node:test'
 import { PermanentError } from 'millrace'
 import { closeNow, stage } from './stage.ts'
 
+const HOUR_MS = 3_600_000
+
 test('a redrive waits while the queue is full, and goes on when there is room', async () => {
-  const { app, clock, queue } = await stage({ queue: { capacity: { maxDepth: 3 } } })
-  app.work(queue, () => {
+  const { app, clock, queue } = await stage({
+    queue: { capacity: { maxDepth: 5 }, handlerTimeoutMs: HOUR_MS },
+  })
+  app.work(queue, ({ payload }) => {
+    if (payload.orderId === 'busy') return new Promise<void>(() => undefined)
     throw new PermanentError('broken')
   })
   await app.start()
-  for (const orderId of ['a', 'b', 'c']) await app.send(queue, { orderId })
+  for (const orderId of ['busy', 'a', 'b', 'c']) await app.send(queue, { orderId })
   await clock.advance(100)
   assert.equal((await app.admin.stats(queue)).dead, 3)
   await app.admin.pause(queue)
   await clock.advance(10_000)
+  // One in flight, one scheduled, and two that are ready.
+  await app.send(queue, { orderId: 'later' }, { delayMs: HOUR_MS })
   await app.send(queue, { orderId: 'd' })
   const { id: blocker } = await app.send(queue, { orderId: 'e' })
 
@@ -58,5 +65,27 @@ test('a page of dead letters has 50, the newest first, and the last page says th
   const last = await deadLetters.list(queue, { cursor: first.cursor })
   assert.deepEqual([last.items.length, last.cursor], [10, null])
   assert.deepEqual(last.items[9]?.payload, { orderId: 'o0' })
+  await closeNow(app, clock)
+})
+
+test('a redrive at a rate moves no more in a second than it names', async () => {
+  const { app, clock, queue } = await stage()
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  for (let i = 0; i < 6; i++) await app.send(queue, { orderId: `o${i}` })
+  await app.start()
+  await clock.advance(1_000)
+  await app.admin.pause(queue)
+  const from = clock.now()
+  const movedAt: number[] = []
+  const moved = app.admin.deadLetters.redrive(queue, {
+    filter: {},
+    ratePerSecond: 5,
+    onProgress: () => void movedAt.push(clock.now() - from),
+  })
+  await clock.advance(10_000)
+  assert.equal((await moved).moved, 6)
+  assert.deepEqual(movedAt, [0, 200, 400, 600, 800, 1_000])
   await closeNow(app, clock)
 })

@@ -303,13 +303,25 @@ test('a redrive of what the inbox may have forgotten asks for force', async () =
   // No worker waits through the two months, a receive every five seconds.
   await closeNow(app, clock)
   await clock.advance(60 * 86_400_000)
-  const { admin, close } = await open()
-  await assert.rejects(admin.deadLetters.redrive(queue, { ids: [id] }), (error: unknown) =>
-    hasCode(error, 'MILLRACE_REDRIVE_TOO_OLD'),
-  )
-  const forced = await admin.deadLetters.redrive(queue, { ids: [id], force: true })
+  const later = await open()
+  const { deadLetters } = later.admin
+  const tooOld = (error: unknown): boolean => hasCode(error, 'MILLRACE_REDRIVE_TOO_OLD')
+  const refuse = async (): Promise<void> => {
+    await assert.rejects(deadLetters.redrive(queue, { ids: [id] }), tooOld)
+    await assert.rejects(deadLetters.redrive(queue, { filter: {} }), tooOld)
+  }
+  await refuse()
+  const forced = await deadLetters.redrive(queue, { ids: [id], force: true })
   assert.equal(forced.moved, 1)
-  await close()
+  // It dies anew, but what its first runs may have done is as old as before.
+  later.work(queue, () => {
+    throw new Error('no')
+  })
+  await later.start()
+  await clock.advance(1_000)
+  assert.equal((await later.admin.stats(queue)).dead, 1)
+  await refuse()
+  await closeNow(later, clock)
 })
 
 test('what ctx.tx left behind cannot send into a transaction that has ended', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
 import { hasCode, PermanentError } from 'millrace'
-import { closeNow, stage } from './stage.ts'
+import { closeNow, orderSchema, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => undefined)
 
@@ -38,6 +38,33 @@ test('close drains: what runs may finish, and nothing new begins', async () => {
   assert.equal(finished, 2)
   const other = await open()
   assert.equal((await other.admin.stats(queue)).depth, 2)
+  await closeNow(other, clock)
+})
+
+test('what had come but not begun when close was called goes back, and does not begin', async () => {
+  let checking: PromiseWithResolvers<void> | undefined
+  const slow = orderSchema.transform(async (order) => {
+    await checking?.promise
+    return order
+  })
+  const { app, clock, queue, open } = await stage({
+    queue: { payload: slow as unknown as typeof orderSchema },
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  let began = 0
+  app.work(queue, () => void began++)
+  checking = Promise.withResolvers()
+  await app.start()
+  await clock.advance(100)
+  assert.equal((await app.admin.stats(queue)).inFlight, 1)
+  const closed = app.close({ timeoutMs: 1_000 })
+  checking.resolve()
+  await clock.advance(2_000)
+  await closed
+  assert.equal(began, 0)
+  const other = await open()
+  const waiting = await other.admin.messages.get(queue, id)
+  assert.deepEqual([waiting?.state, waiting?.attempts], ['ready', []])
   await closeNow(other, clock)
 })
 
@@ -189,6 +216,49 @@ test('a cancelled message in flight fires the signal of its handler and is not a
   assert.ok(hasCode(reason, 'MILLRACE_LEASE_LOST'))
   assert.equal(app.counters()['orders']?.acked, 0)
   assert.equal(app.counters()['orders']?.lost, 1)
+  await closeNow(app, clock)
+})
+
+test('a cancelled message whose schema had answered late fires the signal of its handler, too', async () => {
+  const late = orderSchema.transform(async (order) => order)
+  const { app, clock, queue } = await stage({
+    queue: { payload: late as unknown as typeof orderSchema },
+  })
+  const reasons: unknown[] = []
+  app.work(queue, async (_message, ctx) => {
+    await new Promise<void>((resolve) => ctx.signal.addEventListener('abort', () => resolve()))
+    reasons.push(ctx.signal.reason)
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  assert.equal(await app.admin.messages.cancel(queue, id), true)
+  await clock.advance(15_000)
+  assert.ok(hasCode(reasons[0], 'MILLRACE_LEASE_LOST'))
+  await closeNow(app, clock)
+})
+
+test('a handler that goes on though its message is lost frees its slot after five seconds', async () => {
+  const { app, clock, queue } = await stage({ queue: { handlerTimeoutMs: 3_600_000 } })
+  const began: string[] = []
+  app.work(
+    queue,
+    ({ payload }) => {
+      began.push(payload.orderId)
+      return payload.orderId === 'hang' ? never() : undefined
+    },
+    { concurrency: 1 },
+  )
+  const { id } = await app.send(queue, { orderId: 'hang' })
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(100)
+  await app.admin.messages.cancel(queue, id)
+  // The next renewal tells, within a third of the lease.
+  await clock.advance(10_000)
+  assert.deepEqual(began, ['hang'])
+  await clock.advance(5_000)
+  assert.deepEqual(began, ['hang', 'a'])
   await closeNow(app, clock)
 })
 

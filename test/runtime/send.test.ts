@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import {
+  type Connector,
   createMillrace,
   defineQueue,
   hasCode,
@@ -17,6 +18,7 @@ import { sqlite } from 'millrace/sqlite'
 import pg from 'pg'
 import postgresJs from 'postgres'
 import { z } from 'zod'
+import type { Envelope } from '../../src/model/envelope.ts'
 import { closeNow, orderSchema, stage } from './stage.ts'
 
 const code = (expected: string) => (error: unknown) => {
@@ -308,6 +310,56 @@ test('handler and key function get the output of the schema', async () => {
   await app.start()
   await clock.advance(100)
   assert.deepEqual(seen, [[1_000, '1970-01-01T00:00:01.000Z']])
+  await closeNow(app, clock)
+})
+
+test('an idempotency key knows the payload that was sent, whatever the schema makes of it', async () => {
+  const stamps = defineQueue({
+    name: 'stamps',
+    owner: 'team-time',
+    payload: orderSchema.transform(() => ({ seen: true })),
+  })
+  const { clock } = await stage()
+  const app = await createMillrace({ transport: memory(), queues: [stamps], clock })
+  const { id } = await app.send(stamps, { orderId: 'a' }, { idempotencyKey: 'k' })
+  await assert.rejects(
+    app.send(stamps, { orderId: 'b' }, { idempotencyKey: 'k' }),
+    code('MILLRACE_IDEMPOTENCY_CONFLICT'),
+  )
+  const again = await app.send(stamps, { orderId: 'a' }, { idempotencyKey: 'k' })
+  assert.deepEqual(again, { id, duplicate: true })
+  await closeNow(app, clock)
+})
+
+test('the functions of an ordering key and of a fair key get the output of the schema', async () => {
+  const payload = z.object({ at: z.coerce.date() })
+  const basics = { owner: 'team-time', payload }
+  const day = ({ at }: { at: Date }): string => at.toISOString().slice(0, 10)
+  const inOrder = defineQueue({ ...basics, name: 'in-order', orderingKey: day, onDead: 'continue' })
+  const fair = defineQueue({ ...basics, name: 'fair', fairBy: day })
+  const sent: Envelope[] = []
+  const store = memory()
+  const { clock } = await stage()
+  const transport: Connector = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      return {
+        ...inner,
+        send: (queue, batch, options) => {
+          sent.push(...batch)
+          return inner.send(queue, batch, options)
+        },
+      }
+    },
+  }
+  const app = await createMillrace({ transport, queues: [inOrder, fair], clock })
+  await app.send(inOrder, { at: new Date(1_000) })
+  await app.sendBatch(fair, [{ at: new Date(1_000) }])
+  assert.deepEqual(
+    sent.map(({ orderingKey, fairKey }) => orderingKey ?? fairKey),
+    ['1970-01-01', '1970-01-01'],
+  )
   await closeNow(app, clock)
 })
 

@@ -46,3 +46,17 @@ test('a message that three crashes killed may run again after a redrive, three t
     redrives: 1,
   })
 })
+
+test('throttled since its first throttle: no other failure in between begins that time anew', () => {
+  const throttled = (at: number): AttemptRecord => ({ ...record(at), errorClass: 'throttled' })
+  const ends = [throttled(5), record(7), throttled(9)]
+  const since = ends.map((_, i) => {
+    const before = ends.slice(0, i + 1)
+    return before.reduce(
+      (history, attempt) => afterRelease(history, { counted: true, attempt }),
+      freshHistory,
+    ).throttledSince
+  })
+  assert.deepEqual(since, [5, 5, 5])
+  assert.equal(afterCrash({ ...freshHistory, throttledSince: 5 }, 8).throttledSince, 5)
+})

@@ -8,6 +8,8 @@ const attempt: AttemptRecord = { at: 5, errorClass: 'transient', code: 'X', mess
 test('A message stays alone until a run of it is counted.', () => {
   const alone = { alone: true, history: freshHistory }
   assert.equal(givenBack(alone, { delayMs: 0, counted: false }, 10).alone, true)
+  const throttled: AttemptRecord = { ...attempt, errorClass: 'throttled' }
+  assert.equal(givenBack(alone, { delayMs: 0, counted: false, attempt: throttled }, 10).alone, true)
   assert.equal(givenBack(alone, { delayMs: 0, counted: true, attempt }, 10).alone, false)
   const free = { alone: false, history: freshHistory }
   assert.equal(givenBack(free, { delayMs: 0, counted: false }, 10).alone, false)
