@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo, LookupFunction } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { hasCode, type Message, type OptionsError, ThrottledError } from 'millrace'
 import { HttpStatusError, type HttpTargetOptions, httpTarget } from 'millrace/http'
 import { classifyError } from '../../src/model/classify-error.ts'
 import { messageOfError } from '../../src/model/describe-error.ts'
+import { makeCertificates } from '../faults/certificates.ts'
 
 interface Received {
   readonly req: IncomingMessage
@@ -117,6 +120,9 @@ test('url, body and headers may depend on the message, and a key of any characte
   )
   assert.equal(req.headers['idempotency-key'], 'schl%C3%BCssel')
   assert.equal(req.headers['x-id'], 'm-1')
+  // Half of a character has no UTF-8, and is no reason to fail.
+  await target({ ...sent, idempotencyKey: 'a\ud800' }, { signal: new AbortController().signal })
+  assert.equal(received[1]?.req.headers['idempotency-key'], 'a%EF%BF%BD')
 })
 
 test('statuses have the classes that were decided', async (t) => {
@@ -195,14 +201,16 @@ test('a large answer is not read to its end, and its beginning is kept', async (
 
 test('a slow receiver ends at the timeout, and the connection is given up', async (t) => {
   const gone = Promise.withResolvers<void>()
-  const { url } = await receiver(t, (res) => void res.once('close', gone.resolve))
+  const { url, server } = await receiver(t, () => undefined)
+  // Not that of the response: on a slow machine the time is over before the receiver has read the request.
+  server.on('connection', (socket) => socket.once('close', () => gone.resolve()))
   assert.equal(await outcome(t, url, { timeoutMs: 50 }), 'transient TimeoutError')
   await gone.promise
 })
 
 test('a receiver that took the message and never ends its answer has taken the message', async (t) => {
   const { url } = await receiver(t, (res) => void res.writeHead(200).write('on and on'))
-  assert.equal(await outcome(t, url, { timeoutMs: 50 }), 'ok')
+  assert.equal(await outcome(t, url, { timeoutMs: 500 }), 'ok')
 })
 
 test('a wait that was asked for counts, though the answer never ends', async (t) => {
@@ -338,6 +346,7 @@ test('redirects are followed only when asked for, with the same method, each add
       '/302': `${other.url}/final`,
       '/loop': '/loop',
       '/inside': `http://localhost:${other.port}/`,
+      '/literal': `http://127.0.0.2:${other.port}/`,
     }
     const location = to[req.url ?? '']
     if (location) res.writeHead(Number(/\d+/.exec(req.url ?? '')?.[0] ?? 307), { location })
@@ -359,7 +368,47 @@ test('redirects are followed only when asked for, with the same method, each add
     lookup: rebinding(['127.0.0.2']),
   }
   assert.equal(await outcome(t, `${url}/inside`, inside), 'permanent MILLRACE_ADDRESS_REFUSED')
+  assert.equal(await outcome(t, `${url}/literal`, inside), 'permanent MILLRACE_ADDRESS_REFUSED')
   assert.equal(other.received.length, 1)
+})
+
+test('three redirects in a row are followed, and no fourth', async (t) => {
+  const { url, received } = await receiver(t, (res, req) => {
+    const left = Number(req.url?.slice(1))
+    if (left > 0) res.writeHead(307, { location: `/${left - 1}` })
+    res.end()
+  })
+  assert.equal(await outcome(t, `${url}/3`, { redirects: 'follow' }), 'ok')
+  assert.equal(await outcome(t, `${url}/4`, { redirects: 'follow' }), 'permanent HTTP_307')
+  assert.deepEqual(
+    received.map(({ req }) => req.url),
+    ['/3', '/2', '/1', '/0', '/4', '/3', '/2', '/1'],
+  )
+})
+
+test('what was sent over https is not redirected to http', async (t) => {
+  const certificates = await makeCertificates()
+  t.after(certificates.remove)
+  const trusted = getCACertificates('default')
+  setDefaultCACertificates([...trusted, certificates.ca.toString()])
+  t.after(() => setDefaultCACertificates(trusted))
+  const plain = await receiver(t, (res) => res.end())
+  const locations: Record<string, string> = { '/down': `${plain.url}/`, '/over': '/end' }
+  const secure = createSecureServer(certificates.server, (req, res) => {
+    const location = locations[req.url ?? '']
+    if (location) res.writeHead(307, { location })
+    res.end()
+  })
+  await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    secure.closeAllConnections()
+    secure.close()
+  })
+  const { port } = secure.address() as AddressInfo
+  const follow = { redirects: 'follow' } as const
+  assert.equal(await outcome(t, `https://127.0.0.1:${port}/over`, follow), 'ok')
+  assert.equal(await outcome(t, `https://127.0.0.1:${port}/down`, follow), 'permanent HTTP_307')
+  assert.equal(plain.received.length, 0)
 })
 
 test('a signed request can be verified by its receiver', async (t) => {
