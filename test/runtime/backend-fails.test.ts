@@ -260,6 +260,37 @@ test('messages whose keys are held are settled beside the others, which wait for
   await closeNow(app, clock)
 })
 
+test('messages that wait for held keys are so many at most: then no more are received', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => undefined, { concurrency: 10 })
+  const held: Fault = { code: 'held', retryable: true, outcome: 'notApplied' }
+  const free = Promise.withResolvers<void>()
+  const tried = new Set<string>()
+  broken.subscription = {
+    settle: async (batch) => {
+      const isFirst = batch.every(({ delivery }) => !tried.has(delivery.envelope.id))
+      for (const { delivery } of batch) tried.add(delivery.envelope.id)
+      if (isFirst) return batch.map(() => ({ ok: false, fault: held }))
+      await free.promise
+      return (await broken.inner?.settle(batch)) ?? []
+    },
+  }
+  await app.sendBatch(
+    queue,
+    Array.from({ length: 1_200 }, (_, i) => ({ orderId: `o${i}` })),
+  )
+  await app.start()
+  await clock.advance(3_000)
+  const { started = 0 } = app.counters().orders ?? {}
+  assert.ok(started >= 1_000 && started <= 1_020, String(started))
+  broken.subscription = {}
+  free.resolve()
+  await clock.advance(3_000)
+  assert.equal(app.counters().orders?.acked, 1_200)
+  await closeNow(app, clock)
+})
+
 test('a death whose answer was lost is announced once, and only when it is on the shelf by this very death', async () => {
   const elsewhere: Readonly<Record<string, (ours: Death) => Death>> = {
     'for another reason': (ours) => ({ ...ours, reason: 'somebody else gave up' }),

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PermanentError } from 'millrace'
-import { closeNow, stage } from './stage.ts'
+import { memory } from 'millrace/memory'
+import { pause } from '../../src/model/clock.ts'
+import { closeNow, type StageOptions, stage } from './stage.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -87,5 +89,93 @@ test('a redrive at a rate moves no more in a second than it names', async () => 
   await clock.advance(10_000)
   assert.equal((await moved).moved, 6)
   assert.deepEqual(movedAt, [0, 200, 400, 600, 800, 1_000])
+  await closeNow(app, clock)
+})
+
+test('of all dead letters those that died first are redriven first', async () => {
+  const { app, clock, queue } = await stage()
+  const handled: string[] = []
+  let broken = true
+  app.work(
+    queue,
+    ({ payload }) => {
+      if (broken) throw new PermanentError('broken')
+      handled.push(payload.orderId)
+    },
+    { concurrency: 1 },
+  )
+  await app.start()
+  for (const orderId of ['a', 'b', 'c']) {
+    await app.send(queue, { orderId })
+    await clock.advance(1_000)
+  }
+  broken = false
+  assert.equal((await app.admin.deadLetters.redrive(queue, { filter: {} })).moved, 3)
+  await clock.advance(1_000)
+  assert.deepEqual(handled, ['a', 'b', 'c'])
+  await closeNow(app, clock)
+})
+
+test('a rate holds for a redrive of many, whatever part of the time the backend takes', async () => {
+  const store = memory()
+  const transport: StageOptions['transport'] = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      const { shelf } = inner
+      assert.ok(shelf)
+      const redrive: typeof shelf.redrive = async (...asked) => {
+        await pause(context.clock, 60)
+        return await shelf.redrive(...asked)
+      }
+      return { ...inner, shelf: { ...shelf, redrive } }
+    },
+  }
+  const { app, clock, queue } = await stage({ transport })
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  for (let i = 0; i < 30; i++) await app.send(queue, { orderId: `o${i}` })
+  await clock.advance(1_000)
+  await app.admin.pause(queue)
+  const startedAt = clock.now()
+  const movedAt: number[] = []
+  const redriven = app.admin.deadLetters.redrive(queue, {
+    filter: {},
+    ratePerSecond: 10,
+    onProgress: () => void movedAt.push(clock.now() - startedAt),
+  })
+  await clock.advance(10_000)
+  assert.equal((await redriven).moved, 30)
+  assert.deepEqual(
+    movedAt,
+    Array.from({ length: 30 }, (_, i) => 60 + 100 * i),
+  )
+  await closeNow(app, clock)
+})
+
+test('a redrive that is stopped has moved what it says, and takes the rest for neither moved nor gone', async () => {
+  const { app, clock, queue } = await stage()
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  const ids: string[] = []
+  for (let i = 0; i < 30; i++) ids.push((await app.send(queue, { orderId: `o${i}` })).id)
+  await clock.advance(1_000)
+  await app.admin.pause(queue)
+  const stop = new AbortController()
+  const redriven = app.admin.deadLetters.redrive(queue, {
+    ids: [...ids, 'none'],
+    ratePerSecond: 10,
+    signal: stop.signal,
+  })
+  await clock.advance(450)
+  stop.abort()
+  await clock.advance(10_000)
+  assert.deepEqual(await redriven, { matched: 30, moved: 5, notFound: ['none'] })
+  const { depth, dead } = await app.admin.stats(queue)
+  assert.deepEqual([depth, dead], [5, 25])
   await closeNow(app, clock)
 })

@@ -73,6 +73,30 @@ for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !poo
     },
   )
 
+  about(
+    `a first row that somebody has locked keeps the later ones of its key back`,
+    async (subject, outbox) => {
+      const [first, second, free] = [
+        envelope({ orderingKey: 'k' }),
+        envelope({ orderingKey: 'k' }),
+        envelope({ orderingKey: 'l' }),
+      ]
+      await add(subject, outbox, [first, second, free])
+      const admin = nodePool(subject.url, 1)
+      const client = await admin.connect()
+      await client.query('BEGIN')
+      await client.query(`SELECT 1 FROM ${table(subject)} WHERE id = $1 FOR UPDATE`, [first.id])
+      const ids: string[] = []
+      await outbox.relay(10, publishInto(ids))
+      const meanwhile = [...ids]
+      await client.query('ROLLBACK')
+      client.release()
+      await admin.end()
+      await outbox.relay(10, publishInto(ids))
+      assert.deepEqual([meanwhile, ids], [[free.id], [free.id, first.id, second.id]])
+    },
+  )
+
   about(`published and not removed: sent again with the same id`, async (subject, outbox) => {
     const admin = nodePool(subject.url, 1)
     const one = envelope()
