@@ -143,6 +143,27 @@ for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()
     },
   )
 
+  about(
+    'what a relay is publishing again is on its way, and not stuck',
+    async (subject, outbox) => {
+      const other = await subject.connect()
+      const one = envelope()
+      await add(subject, outbox, [one])
+      await outbox.relay(10, async (rows) => rows.map(() => refused('conflict')))
+      assert.deepEqual(await outbox.stuck?.retry('orders', [one.id]), [one.id])
+      const broker = recorder()
+      const pass = await outbox.relay(10, async (rows) => {
+        const note = { actor: 'cli:ada', reason: 'impatient' }
+        assert.deepEqual(await other.stuck?.retry('orders', [one.id]), [])
+        assert.deepEqual(await other.stuck?.discard('orders', [one.id], note), [])
+        return await broker.publish(rows)
+      })
+      assert.deepEqual([pass.published, broker.ids()], [1, [one.id]])
+      assert.deepEqual(await other.stuck?.audit('orders', 10), [])
+      await other.close()
+    },
+  )
+
   about('the time that a row waited is taken off its delay', async (subject, outbox) => {
     const delayMs = 3_600_000
     await add(subject, outbox, [
