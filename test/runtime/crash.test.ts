@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type App, type Connector, createMillrace, silentLogger } from 'millrace'
+import {
+  type App,
+  type Connector,
+  createMillrace,
+  type DeadLetterView,
+  silentLogger,
+} from 'millrace'
 import { closeNow, stage } from './stage.ts'
 
 /** A connector whose connection can be made to vanish, as that of a killed process: silence in both directions. */
@@ -90,6 +96,7 @@ test('three crashes make a message dead with class crashed, without a fourth run
   const { id } = await observer.send(queue, { orderId: 'poison' })
   await observer.send(queue, { orderId: 'harmless' })
   const starts: number[] = []
+  const told: DeadLetterView[] = []
   let harmless = 0
   for (let life = 0; life < 5; life++) {
     const one = mortal(store)
@@ -98,6 +105,7 @@ test('three crashes make a message dead with class crashed, without a fourth run
       queues: [queue],
       clock,
       logger: silentLogger,
+      onDeadLetter: (letter) => void told.push(letter),
     })
     app.work(
       queue,
@@ -121,6 +129,7 @@ test('three crashes make a message dead with class crashed, without a fourth run
     letter?.attempts.map((attempt) => attempt.errorClass),
     ['crashed', 'crashed', 'crashed'],
   )
+  assert.deepEqual(told, [letter])
   await closeNow(observer, clock)
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PermanentError } from 'millrace'
+import { type DeadLetterView, PermanentError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { pause } from '../../src/model/clock.ts'
 import { closeNow, type StageOptions, stage } from './stage.ts'
@@ -89,6 +89,57 @@ test('a redrive at a rate moves no more in a second than it names', async () => 
   await clock.advance(10_000)
   assert.equal((await moved).moved, 6)
   assert.deepEqual(movedAt, [0, 200, 400, 600, 800, 1_000])
+  await closeNow(app, clock)
+})
+
+test('who is told of a death is told what the admin shows', async () => {
+  const told: DeadLetterView[] = []
+  const { app, clock, queue } = await stage({
+    queue: { retry: { attempts: 2 } },
+    app: { onDeadLetter: (letter) => void told.push(letter) },
+  })
+  app.work(queue, ({ attempt }) => {
+    throw new Error(`broken ${attempt}`)
+  })
+  const { id } = await app.send(queue, { orderId: 'a' }, { headers: { trace: 't' } })
+  await app.start()
+  await clock.advance(60_000)
+  const shown = await app.admin.deadLetters.show(queue, id)
+  assert.deepEqual(told, [shown])
+  assert.deepEqual(
+    shown?.attempts.map(({ message }) => message),
+    ['broken 1', 'broken 2'],
+  )
+  await closeNow(app, clock)
+})
+
+test('a filter chooses from all pages, by class and time of death, and a name counts once', async () => {
+  const { app, clock, queue } = await stage()
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  const payloads = Array.from({ length: 700 }, (_, i) => ({ orderId: `o${i}` }))
+  const [one] = await app.sendBatch(queue, payloads)
+  assert.ok(one)
+  await clock.advance(1_000)
+  const deadBefore = clock.now()
+  await clock.advance(1_000)
+  await app.sendBatch(queue, payloads)
+  await clock.advance(1_000)
+  const { redrive, audit } = app.admin.deadLetters
+  const matched = async (filter: object): Promise<number> =>
+    (await redrive(queue, { filter, dryRun: true })).matched
+  assert.equal(await matched({}), 1_400)
+  assert.equal(await matched({ deadBefore }), 700)
+  assert.equal(await matched({ errorClass: 'transient' }), 0)
+  await app.admin.pause(queue)
+  const named = { ids: [one.id, one.id], actor: 'ada', reason: 'the format is known now' }
+  assert.deepEqual(await redrive(queue, named), { matched: 1, moved: 1, notFound: [] })
+  assert.deepEqual(
+    (await audit(queue)).map(({ messageId, actor, reason }) => [messageId, actor, reason]),
+    [[one.id, 'ada', 'the format is known now']],
+  )
   await closeNow(app, clock)
 })
 

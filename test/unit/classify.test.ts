@@ -68,6 +68,7 @@ const table: readonly (readonly [string, object])[] = [
   ['transient ECONNREFUSED', new AggregateError([err({ code: 'ECONNREFUSED' })])],
   ['transient ENOTFOUND', new AggregateError([err({ status: 404 }), err({ code: 'ENOTFOUND' })])],
   ['permanent HTTP_404', new AggregateError([err({ status: 404 }), err({})])],
+  ['throttled HTTP_429', new AggregateError([err({ status: 500 }), err({ status: 429 })])],
   // SQL.
   ['transient 40001', err({ code: '40001', severity: 'ERROR' })],
   ['transient 40P01', err({ code: '40P01', severity: 'ERROR' })],

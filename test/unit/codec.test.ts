@@ -113,6 +113,27 @@ test('what JSON would lose in silence is refused with its path', () => {
   assert.throws(() => jsonCodec.encode(deep), /nested deeper than 1000 levels/)
 })
 
+test('a thousand levels travel, and no more, whichever way they are written', () => {
+  const nested = (levels: number, around: (inner: unknown) => unknown): unknown => {
+    let value: unknown = around('core')
+    for (let i = 1; i < levels; i++) value = around(value)
+    return value
+  }
+  for (const around of [
+    (v: unknown) => [v],
+    (v: unknown) => ({ v }),
+    (v: unknown) => ({ v, at: new Date(0) }),
+  ]) {
+    const deepest = nested(1_000, around)
+    assert.deepEqual(jsonCodec.encode(deepest), jsonCodec.encodeDecoded?.(deepest).bytes)
+    assert.match(fingerprint(jsonCodec.encodeDecoded?.(deepest).decoded), /./)
+    const deeper = nested(1_001, around)
+    const tooDeep = (error: unknown): boolean => /deeper than 1000 levels/.test(String(error))
+    assert.throws(() => jsonCodec.encode(deeper), tooDeep)
+    assert.throws(() => jsonCodec.encodeDecoded?.(deeper), tooDeep)
+  }
+})
+
 test('the same object twice is no cycle', () => {
   const shared = { a: 1 }
   assert.deepStrictEqual(trip({ x: shared, y: [shared, -0] }), { x: shared, y: [shared, -0] })

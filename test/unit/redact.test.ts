@@ -93,6 +93,24 @@ test('a record keeps message, frames and causes, and nothing else of the error',
   assert.ok(!JSON.stringify(record).includes('s3cr3t'))
 })
 
+test('of a chain of causes the first three are kept', () => {
+  const chain = [5, 4, 3, 2, 1].reduce<Error | undefined>(
+    (cause, n) => new Error(`cause ${n}`, { cause }),
+    undefined,
+  )
+  const { stack = '' } = describe(new Error('no luck', { cause: chain }))
+  assert.deepEqual(stack.match(/caused by Error: cause \d/g), [
+    'caused by Error: cause 1',
+    'caused by Error: cause 2',
+    'caused by Error: cause 3',
+  ])
+})
+
+test('a control character inside of a secret does not hide it', () => {
+  const { message } = describe(new Error('call failed, token=s3\u000bcr3t'))
+  assert.ok(!message.includes('cr3t'), message)
+})
+
 test('the frames of a stack are redacted and bounded like the message', () => {
   const frames = '    at load (file:///app/tenant.js?token=s3cr3t:1:1)\n'.repeat(200)
   const error = new Error('no luck, password=s3cr3t\n    at the second line, password=s3cr3t')

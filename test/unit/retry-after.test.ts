@@ -31,6 +31,9 @@ const table: readonly (readonly [string, number | undefined])[] = [
   ['Thu Jan  1 12:01:30 2026', 90_000],
   ['Wed, 21 Oct 2099 07:28:00 GMT', DAY],
   ['Thu, 21 Oct 1999 07:28:00 GMT', 0],
+  // 50 years ahead, and more than that, which is 1977.
+  ['Friday, 01-Jan-76 12:00:00 GMT', DAY],
+  ['Saturday, 01-Jan-77 12:00:00 GMT', 0],
   // More than 50 years ahead, so it is 1999.
   ['Thursday, 21-Oct-99 07:28:00 GMT', 0],
   ['Thu, 21 Oct 1999 07:28:00 GMT, Thu, 21 Oct 1999 07:28:00 GMT', undefined],

@@ -88,6 +88,16 @@ test('settled() says what is still waiting when nobody receives it.', async () =
   await app.close()
 })
 
+test('close() moves time for the handlers that it waits for.', async () => {
+  const app = await testApp({ queues: [other] })
+  app.work(other, () => pause(app.clock, 20_000))
+  await app.start()
+  await app.send(other, 'x')
+  await app.clock.advance(0)
+  await app.close()
+  assert.equal(app.counters().other?.acked, 1)
+})
+
 test('settled() names a paused queue.', async () => {
   const app = await testApp({ queues: [other] })
   app.work(other, () => {})
