@@ -77,6 +77,11 @@ for (const [what, limitsBy] of functions) {
       assert.ok(letter?.reason.startsWith(said), `${letter?.reason}: ${said}`)
       assert.equal(letter?.errorClass, 'permanent')
     }
+    gives = 'x'.repeat(255)
+    await app.send(calls, { n: 255 })
+    await clock.advance(1_000)
+    assert.equal(runs.pop()?.n, 255)
+    gives = undefined
     const { id } = await app.send(calls, { tenant: 'throws', n: 1 })
     await clock.advance(1_000)
     const letter = await app.admin.deadLetters.show(calls, id)

@@ -161,6 +161,76 @@ for (const { name, url } of servers) {
     await dropSchema(url, schema)
   })
 
+  test(`${name}: keys are recorded in one order for all, so that two batches never wait in a circle`, async (t) => {
+    const schema = freshSchema()
+    const pool = nodePool(url, 4)
+    const inbox = await postgresInbox({ pool, schema }).connect(inboxContext())
+    t.after(async () => {
+      await inbox.close()
+      await pool.end()
+      await dropSchema(url, schema)
+    })
+    const keys = Array.from({ length: 40 }, (_, n) => ({ queue: 'q', key: `k${100 + n}` }))
+    const table = `"${schema.replaceAll('"', '""')}".inbox`
+    const waiting = async (): Promise<number> => {
+      const { rows } = await pool.query(
+        `SELECT count(*)::int AS n FROM pg_stat_activity
+         WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0`,
+        [table],
+      )
+      return rows[0]?.n
+    }
+    const holder = await pool.connect()
+    await holder.query('BEGIN')
+    await holder.query(`INSERT INTO ${table} VALUES ('q', $1, now(), now() + interval '1 day')`, [
+      keys[20]?.key,
+    ])
+    const all = inbox.record([...keys.slice(20), ...keys.slice(0, 20)].reverse())
+    await until('the batch to wait for the key in its middle', async () => (await waiting()) === 1)
+    let recorded = false
+    const behind = inbox.record(keys.slice(21)).then(() => {
+      recorded = true
+    })
+    await until('the keys behind it', async () => recorded || (await waiting()) === 2)
+    const wasFree = recorded
+    await holder.query('ROLLBACK')
+    holder.release()
+    await Promise.all([all, behind])
+    assert.ok(wasFree, 'the batch had taken keys out of their order')
+    assert.deepEqual(
+      await inbox.seen(keys),
+      keys.map(() => true),
+    )
+  })
+
+  test(`${name}: pruning does not wait for a key that somebody holds`, async (t) => {
+    const schema = freshSchema()
+    const pool = nodePool(url, 3)
+    const inbox = await postgresInbox({ pool, schema }).connect(inboxContext())
+    t.after(async () => {
+      await inbox.close()
+      await pool.end()
+      await dropSchema(url, schema)
+    })
+    const table = `"${schema.replaceAll('"', '""')}".inbox`
+    await pool.query(
+      `INSERT INTO ${table} SELECT 'q', n::text, now(), now() - interval '1 day'
+       FROM generate_series(1, 5) AS n`,
+    )
+    const holder = await pool.connect()
+    await holder.query('BEGIN')
+    await holder.query(`SELECT 1 FROM ${table} WHERE key = '3' FOR UPDATE`)
+    const late = AbortSignal.timeout(20_000)
+    const waited = new Promise<string>((resolve) =>
+      late.addEventListener('abort', () => resolve('waited')),
+    )
+    const pruned = await Promise.race([inbox.prune(100), waited])
+    await holder.query('ROLLBACK')
+    holder.release()
+    assert.equal(pruned, 4)
+    assert.equal(await inbox.prune(100), 1)
+  })
+
   test(`${name}: limits that the user has set shorter than the lease stay`, async (t) => {
     const schema = freshSchema()
     const pool = nodePool(`${url}?options=-c%20idle_in_transaction_session_timeout%3D4s`, 1)

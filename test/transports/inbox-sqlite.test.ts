@@ -209,6 +209,38 @@ test('sqlite: queue and effect in one file commit together, and a duplicate does
   assert.deepEqual(paid, ['o-1', 'o-2'])
 })
 
+for (const [client, open] of [
+  ['node:sqlite', (file: string) => new DatabaseSync(file)],
+  ['better-sqlite3', (file: string) => new Database(file)],
+] as const) {
+  test(`sqlite: ${client}: an effect for which the disk is too small throws that, and leaves nothing`, async () => {
+    const { file, dispose } = await databaseFile()
+    const own = open(file)
+    own.exec('CREATE TABLE effect (bytes BLOB)')
+    const inbox = await sqliteInbox({ db: own }).connect(inboxContext())
+    const pages = Object(own.prepare('PRAGMA page_count').get())['page_count']
+    own.exec(`PRAGMA max_page_count = ${pages + 3}`)
+    // SQLite itself has rolled back when this is thrown.
+    const full = inbox.run(key, {
+      leaseMs: 10_000,
+      effect: (tx) => tx.prepare('INSERT INTO effect VALUES (zeroblob(1000000))').run(),
+      last: () => true,
+    })
+    await assert.rejects(full, /full/)
+    assert.deepEqual(await inbox.seen([key]), [false])
+    const small = await inbox.run(key, {
+      leaseMs: 10_000,
+      effect: (tx) => tx.prepare('INSERT INTO effect VALUES (zeroblob(1))').run(),
+      last: () => true,
+    })
+    assert.equal(small.kind, 'committed')
+    assert.equal(Object(own.prepare('SELECT count(*) AS n FROM effect').get())['n'], 1)
+    await inbox.close()
+    own.close()
+    await dispose()
+  })
+}
+
 test('sqlite: nothing of an asynchronous function given to ctx.tx runs', async () => {
   const { file, dispose } = await databaseFile()
   const db = new DatabaseSync(file)

@@ -222,6 +222,18 @@ test('dlq: list by class and page, show, redrive one, a class, all, discard', as
   await checkAudit(t, made, ids[2] ?? '')
 })
 
+test('dlq redrive that is stopped says what is left, and has failed', async (t) => {
+  const made = await shop(t)
+  await bury(made, ['p1', 'p2', 'p3'])
+  const text = await made.runStopped('dlq', 'redrive', 'orders', '--all')
+  assert.deepEqual(text, {
+    code: 1,
+    stdout: 'moved 0 of 3\n',
+    stderr: 'millrace: stopped; run it again for the other 3\n',
+  })
+  assert.equal((await made.run('dlq', 'redrive', 'orders', '--all')).code, 0)
+})
+
 /** Four were redriven, this one was discarded. */
 async function checkAudit(t: TestContext, { run }: Project, discarded: string): Promise<void> {
   const audit = JSON.parse((await run('dlq', 'audit', 'orders', '--json')).stdout) as {
@@ -362,6 +374,17 @@ test('what is stuck in an outbox is listed, tried again and thrown away from the
     stdout: 'due now: 1 of 2\n',
     stderr: 'millrace: not stuck in the outbox: two\n',
   })
+  row.run('three', 1)
+  const pageAfter = async (...cursor: readonly string[]) =>
+    JSON.parse(
+      (await made.run('outbox', 'ls', 'orders', '--json', '--limit', '1', ...cursor)).stdout,
+    )
+  const first = await pageAfter()
+  const last = await pageAfter('--cursor', first.cursor)
+  const idsOf = ({ items }: { items: { messageId: string }[] }) =>
+    items.map(({ messageId }) => messageId)
+  assert.deepEqual([idsOf(first), idsOf(last), last.cursor], [['one'], ['three'], null])
+  db.exec("DELETE FROM millrace_outbox WHERE id = 'three'")
   assert.equal((await made.run('outbox', 'discard', 'orders', 'one')).code, 2)
   const gone = await made.run('outbox', 'discard', 'orders', 'one', '--reason', 'by hand')
   assert.deepEqual([gone.code, gone.stdout], [0, 'discarded 1 of 1\n'])

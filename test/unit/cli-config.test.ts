@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { test } from 'node:test'
+import { commands } from '../../src/cli/commands/index.ts'
 import { ordersConfig, project } from './cli-project.ts'
 
 test('a config file that cannot be used is explained on one line, with exit code 2', async (t) => {
@@ -167,6 +168,39 @@ test('only send, start and migrate bring a schema; the others say what is missin
     stdout: 'the schema is up to date\n',
     stderr: '',
   })
+})
+
+test('no command that looks, or acts on what is there, makes a database', async (t) => {
+  const ids = ['orders', 'some-id']
+  const operands: Readonly<Record<string, readonly string[]>> = {
+    breaker: ['open', 'orders', 'shop'],
+    cancel: ids,
+    'dlq audit': ['orders'],
+    'dlq discard': [...ids, '--reason', 'test order'],
+    'dlq ls': ['orders'],
+    'dlq redrive': ['orders', '--all'],
+    'dlq show': ids,
+    'keys ls': ['orders'],
+    'keys resume': ids,
+    'keys skip': [...ids, '--reason', 'test order'],
+    message: ids,
+    'outbox audit': ['orders'],
+    'outbox discard': [...ids, '--reason', 'test order'],
+    'outbox ls': ['orders'],
+    'outbox retry': ids,
+    pause: ['orders'],
+    resume: ['orders'],
+  }
+  // They make one, need none, or have a test of their own.
+  const others = ['explain-error', 'init', 'migrate', 'send', 'start']
+  const { run, write, folder } = await project(t)
+  await write('millrace.config.ts', ordersConfig(folder))
+  for (const { name } of commands.filter((command) => !others.includes(command.name))) {
+    const { code, stderr } = await run(...name.split(' '), ...(operands[name] ?? []))
+    assert.equal(code, 1, `${name}: ${stderr}`)
+    assert.match(stderr, /does not exist.*\[MILLRACE_SCHEMA_OUTDATED\]\n$/, name)
+    assert.equal(existsSync(`${folder}/orders.db`), false, name)
+  }
 })
 
 test('the printed SQL, applied by hand, is the schema', async (t) => {

@@ -20,6 +20,8 @@ export interface Project {
   /** Runs a command line in this process. */
   run(...args: readonly string[]): Promise<Ran>
   runWithInput(input: string, ...args: readonly string[]): Promise<Ran>
+  /** As one that is told to stop as soon as it has begun. */
+  runStopped(...args: readonly string[]): Promise<Ran>
 }
 
 export async function project(t: TestContext): Promise<Project> {
@@ -28,7 +30,11 @@ export async function project(t: TestContext): Promise<Project> {
   await mkdir(join(folder, 'node_modules'))
   await symlink(root, join(folder, 'node_modules', 'millrace'))
   await symlink(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'))
-  const runWithInput: Project['runWithInput'] = async (input, ...args) => {
+  const runUntil = async (
+    signal: AbortSignal,
+    input: string,
+    args: readonly string[],
+  ): Promise<Ran> => {
     let stdout = ''
     let stderr = ''
     const code = await main(args, {
@@ -37,15 +43,18 @@ export async function project(t: TestContext): Promise<Project> {
       stdin: oneChunk(input),
       env: { USER: 'ada' },
       cwd: folder,
-      signal: new AbortController().signal,
+      signal,
     })
     return { code, stdout, stderr }
   }
+  const runWithInput: Project['runWithInput'] = (input, ...args) =>
+    runUntil(new AbortController().signal, input, args)
   return {
     folder,
     write: (name, text) => writeFile(join(folder, name), text),
     run: (...args) => runWithInput('', ...args),
     runWithInput,
+    runStopped: (...args) => runUntil(AbortSignal.abort(), '', args),
   }
 }
 
