@@ -7,7 +7,7 @@ import type { CheckedSendOptions } from './send-options.ts'
 export type Backend = Pick<Transport, 'name' | 'traits'>
 
 type Asked = Partial<Pick<CheckedSendOptions, 'delayMs' | 'readyAt' | 'priority'>> &
-  Pick<SendOptions, 'idempotencyKey' | 'dedupeKey'>
+  Pick<SendOptions, 'idempotencyKey' | 'dedupeKey' | 'orderingKey'>
 
 /** Names what this backend cannot do, so that nothing is silently weaker than it was asked for. */
 export function refuseBeyondBackend(
@@ -15,17 +15,20 @@ export function refuseBeyondBackend(
   { name, traits }: Backend,
   found: Problems,
 ): void {
-  const { priority = 0, delayMs = 0, readyAt } = options
+  const { priority = 0, delayMs = 0, readyAt, orderingKey } = options
   if (priority > 0 && priority >= traits.priorities) {
     const levels =
       traits.priorities === 1 ? 'no priorities' : `priorities below ${traits.priorities}`
     found.add(`priority: ${name} knows ${levels}, got ${priority}; leave it out`)
   }
+  const asked = delayMs > 0 ? 'delayMs' : 'readyAt'
+  const isLater = delayMs > 0 || readyAt !== undefined
   if (traits.delay === 'none') {
-    const asked = delayMs > 0 ? 'delayMs' : 'readyAt'
-    if (delayMs > 0 || readyAt !== undefined) {
+    if (isLater) {
       found.add(`${asked}: ${name} ${traits.order === 'none' ? NO_WAITING : LEAVES_ORDER}`)
     }
+  } else if (traits.delayLeavesOrder === true && orderingKey !== undefined && isLater) {
+    found.add(`${asked}: ${name} ${LEAVES_KEY}`)
   } else if (delayMs > traits.delay.maxMs) {
     found.add(
       `delayMs: ${name} keeps a message waiting for at most ${traits.delay.maxMs} ms, got ${delayMs}; send it later, or use a database as the transport`,
@@ -43,3 +46,5 @@ const NO_WAITING = `cannot keep a message waiting; ${GIVE_STORE}`
 /** A store would not help. */
 const LEAVES_ORDER =
   'keeps an order, and a message that waits would leave it; leave it out, or use a queue without order'
+const LEAVES_KEY =
+  'keeps keys in order, and a message with a key that waits would leave its place; leave out one of the two'

@@ -30,7 +30,7 @@ function refusals(
       `onDead: ${name} cannot hold back a key whose message died; use onDead: 'continue', or ${WHO_HALTS}`,
     )
   }
-  if (delayed === 'wait' && traits.delay === 'none') {
+  if (delayed === 'wait' && (traits.delay === 'none' || traits.delayLeavesOrder === true)) {
     found.push(
       `delayed: ${name} cannot let a key wait for a delayed message; leave it out, or ${WHO_HALTS}`,
     )
@@ -42,5 +42,6 @@ function refusals(
 function instead(name: string): string {
   if (name.startsWith('sqs')) return "use sqs({ kind: 'fifo' })"
   if (name.startsWith('kafka')) return "use kafka({ retry: 'hold' })"
-  return `use ${WHO_HALTS}, sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
+  if (name.startsWith('nats')) return 'use nats({ lanes: 16 }), or as many lanes as suit you'
+  return `use ${WHO_HALTS}, nats({ lanes }), sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
 }

@@ -144,7 +144,8 @@ function specOf(queue: AnyQueue): QueueSpec {
   const maxDepth = capacity === 'unbounded' ? undefined : capacity.maxDepth
   const horizonMs = horizonMsOf(queue)
   const onDead = queue.order?.onDead ?? 'continue'
-  const spec = { name, owner, maxDepth, horizonMs, handlerTimeoutMs, onDead }
+  const ordered = queue.order === undefined ? {} : ({ ordered: true } as const)
+  const spec = { name, owner, maxDepth, horizonMs, handlerTimeoutMs, onDead, ...ordered }
   const turns = queue.ageingMs === undefined ? {} : { ageingMs: queue.ageingMs }
   return { ...spec, attempts: retry.attempts, ...turns }
 }

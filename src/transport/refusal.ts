@@ -7,7 +7,10 @@ import { refused } from './outcomes.ts'
 import type { Traits } from './traits.ts'
 
 /** What a transport states about the envelopes that it takes. */
-export type EnvelopeBounds = Pick<Traits, 'limits' | 'delay' | 'priorities' | 'fairness'>
+export type EnvelopeBounds = Pick<
+  Traits,
+  'limits' | 'delay' | 'delayLeavesOrder' | 'priorities' | 'fairness'
+>
 
 /** The latest moment that Date knows, 13 September 275760. */
 export const MOMENT_MAX_MS = 8_640_000_000_000_000
@@ -21,10 +24,15 @@ export function refusalOf(envelope: Envelope, bounds: EnvelopeBounds): Sent | un
   if (body.byteLength > bounds.limits.bodyBytes) return refused('tooLarge')
   const delayed = bounds.delay === 'none' ? isAtOnce(envelope) : isWithin(delayMs, bounds.delay)
   // The two say the same thing in two ways.
-  const timed = delayed && !(delayMs > 0 && readyAt !== undefined) && isMoment(readyAt)
+  const inPlace = bounds.delayLeavesOrder !== true || !isKeyedForLater(envelope)
+  const timed = delayed && inPlace && !(delayMs > 0 && readyAt !== undefined) && isMoment(readyAt)
   const ranked = Number.isInteger(priority) && priority >= 0 && priority < bounds.priorities
   const fair = isShare(envelope) && (envelope.fairKey === undefined || bounds.fairness === true)
   return timed && ranked && fair && isId(id) ? undefined : refused('invalid')
+}
+
+function isKeyedForLater(envelope: Envelope): boolean {
+  return envelope.orderingKey !== undefined && !isAtOnce(envelope)
 }
 
 function isAtOnce({ delayMs = 0, readyAt }: Envelope): boolean {

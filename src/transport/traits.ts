@@ -29,6 +29,8 @@ export interface Traits {
   /** `perKey`: of one ordering key the messages come in the order sent; with `settles: 'each'` one at a time, a failed one before its successors. */
   readonly order: 'none' | 'perKey' | 'perQueue'
   readonly delay: { readonly maxMs: number } | 'none'
+  /** A delayed message with an ordering key is refused, because it would leave its place. Absent: its key waits for it. */
+  readonly delayLeavesOrder?: true
   /** An id that is stored is not stored again. Without, the same id sent again is a second message with this id. */
   readonly remembersIds: boolean
   /** `any`: keys with any window; a number: the backend's own fixed window. */

@@ -142,6 +142,8 @@ export interface QueueSpec {
   readonly horizonMs?: number
   /** How long one handler may run, in ms: a limit of the broker's below it is refused. */
   readonly handlerTimeoutMs?: number
+  /** Its messages have an ordering key. Of interest where a place has to be made for order (lanes). */
+  readonly ordered?: true
   /** What a death does to the ordering key of its message. Absent: `continue`. Refused before where `haltedKeys` is absent. */
   readonly onDead?: 'continue' | 'halt-key'
   /** What a level of priority is worth, in ms of waiting; see `ageing.ts`. Absent: a minute. */

@@ -254,15 +254,26 @@ test('start-up refuses an order that the transport cannot keep, every queue at o
   const second = defineQueue({ ...base, name: 'second', orderingKey, onDead: 'halt-key' })
   const open = (transport: Connector): Promise<unknown> =>
     createMillrace({ transport, queues: [going, second], store: memoryStore() })
-  await assert.rejects(open(unordered('nats')), {
+  await assert.rejects(open(unordered('rabbitmq')), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
-      /queue "steps": orderingKey: nats keeps no order by key; use Postgres.*queue "second": orderingKey/s,
+      /queue "steps": orderingKey: rabbitmq keeps no order by key; use Postgres.*queue "second": orderingKey/s,
   })
+  await assert.rejects(open(unordered('nats')), /use nats\(\{ lanes: 16 \}\)/)
   await assert.rejects(open(unordered('sqs')), /use sqs\(\{ kind: 'fifo' \}\)/)
   await assert.rejects(open(unordered('kafka')), /use kafka\(\{ retry: 'hold' \}\)/)
   const noHalts = named('kafka', ({ haltedKeys: _, ...inner }) => ({ ...inner, name: 'kafka' }))
   await assert.rejects(open(noHalts), /queue "second": onDead: kafka cannot hold back a key/)
+  const leaving = named('nats', (inner) => ({
+    ...inner,
+    name: 'nats',
+    traits: { ...inner.traits, delayLeavesOrder: true },
+  }))
+  const delayed = defineQueue({ ...base, orderingKey, onDead: 'continue', delayed: 'wait' })
+  await assert.rejects(
+    createMillrace({ transport: leaving, queues: [delayed] }),
+    /queue "steps": delayed: nats cannot let a key wait for a delayed message; leave it out/,
+  )
 })
 
 test('halted keys of a transport that has none are refused, with who has them', async () => {

@@ -106,3 +106,16 @@ test('a batch that was stored in part says which part', async (t) => {
   assert.equal(error.retryable, true)
   assert.equal((await app.admin.stats(orders)).depth, 4)
 })
+
+test('where a delayed message would leave the order of its key, one with a key is refused, and no other', () => {
+  const traits = { ...memoryTraits, delayLeavesOrder: true } as const
+  const backend = { name: 'lanes', traits }
+  const found = problems('send')
+  refuseBeyondBackend({ delayMs: 1 }, backend, found)
+  refuseBeyondBackend({ orderingKey: 'k' }, backend, found)
+  assert.deepEqual(found.all(), [])
+  refuseBeyondBackend({ readyAt: 1, orderingKey: 'k' }, backend, found)
+  assert.deepEqual(found.all(), [
+    'readyAt: lanes keeps keys in order, and a message with a key that waits would leave its place; leave out one of the two',
+  ])
+})

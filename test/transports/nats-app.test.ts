@@ -31,6 +31,15 @@ async function appOn(t: TestContext, address: string) {
   return app
 }
 
+const steps = defineQueue({
+  name: 'steps',
+  owner: 'team-a',
+  payload: z.object({ of: z.string(), n: z.number() }),
+  retry: { attempts: 3, baseMs: 50 },
+  orderingKey: ({ of }) => of,
+  onDead: 'continue',
+})
+
 if (servers !== undefined) {
   test('an app on nats retries, buries and redrives without a store', async (t) => {
     const app = await appOn(t, servers)
@@ -82,5 +91,52 @@ if (servers !== undefined) {
     await until('all of them', () => handled.length >= 600)
     assert.equal(handled.length, 600)
     t.after(() => removeStreams(servers, prefix))
+  })
+
+  test('an app on nats with lanes keeps its keys in order through retries, a death and a pause, and redrives', async (t) => {
+    const prefix = freshPrefix()
+    const open = async () => {
+      const transport = nats({ servers, prefix, lanes: 8 })
+      const app = await createMillrace({ transport, queues: [steps], logger: silentLogger })
+      t.after(() => app.close())
+      return app
+    }
+    t.after(() => removeStreams(servers, prefix))
+    const [app, other] = [await open(), await open()]
+    const done: string[] = []
+    let broken = true
+    for (const each of [app, other]) {
+      each.work(
+        steps,
+        ({ payload: { of, n }, attempt }) => {
+          if (of === 'A' && n === 2 && attempt < 3) throw new Error('try again')
+          if (of === 'B' && n === 1 && broken) throw new PermanentError('no')
+          done.push(`${of}${n}`)
+        },
+        { concurrency: 5 },
+      )
+    }
+    await app.admin.pause(steps)
+    assert.equal((await other.admin.stats(steps)).paused, true)
+    const sent = ['A', 'B', 'C'].flatMap((of) => [1, 2, 3].map((n) => ({ of, n })))
+    const ids = (await app.sendBatch(steps, sent)).map(({ id }) => id)
+    await Promise.all([app.start(), other.start()])
+    assert.equal((await app.admin.stats(steps)).depth, 9)
+    assert.equal(done.length, 0)
+    await other.admin.resume(steps)
+    await until('all but the dead one', () => done.length === 8)
+    const ofKey = (key: string): readonly string[] => done.filter((one) => one.startsWith(key))
+    assert.deepEqual(ofKey('A'), ['A1', 'A2', 'A3'])
+    assert.deepEqual(ofKey('B'), ['B2', 'B3'])
+    assert.deepEqual(ofKey('C'), ['C1', 'C2', 'C3'])
+    broken = false
+    const [dead = ''] = ids.slice(3)
+    await app.admin.deadLetters.redrive(steps, { ids: [dead], reason: 'mended' })
+    await until('the redriven one', () => done.length === 9)
+    assert.equal(done[8], 'B1')
+    await until('nothing left', async () => {
+      const { depth, inFlight, dead: left } = await app.admin.stats(steps)
+      return depth === 0 && inFlight === 0 && left === 0
+    })
   })
 }

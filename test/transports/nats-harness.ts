@@ -41,6 +41,7 @@ export async function natsHarness(
   servers: string,
   { withStore = false, ...settings }: NatsHarnessOptions = {},
 ): Promise<Harness> {
+  const { lanes } = settings
   const prefix = freshPrefix()
   const store = withStore ? await memoryStore().connect(context) : undefined
   const connections = new Map<Transport, NatsConnection>()
@@ -55,13 +56,14 @@ export async function natsHarness(
   const version = connections.get(first)?.info?.version
   let queues = 0
   return {
-    name: `nats ${version}${withStore ? ' with a store' : ''}`,
+    name: `nats ${version}${lanes === undefined ? '' : ', lanes'}${withStore ? ' with a store' : ''}`,
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
       queues += 1
       const name = `queue ${queues}`
       const { signal } = new AbortController()
-      await first.topology.ensure([{ name, owner, maxDepth }], signal)
+      const ordered = lanes === undefined ? {} : ({ ordered: true } as const)
+      await first.topology.ensure([{ name, owner, maxDepth, ...ordered }], signal)
       return name
     },
     slow: 1,

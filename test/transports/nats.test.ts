@@ -8,8 +8,10 @@ import { natsHarness } from './nats-harness.ts'
 const servers = backendUrl('nats')
 
 const kits: Kit[] = []
-for (const withStore of servers === undefined ? [] : [false, true]) {
-  const harness = await natsHarness(servers ?? '', { withStore })
+/** Eight lanes: the keys of the promises, A, B and C, are in three of them. */
+const kinds = [{ withStore: false }, { withStore: true }, { lanes: 8 }] as const
+for (const kind of servers === undefined ? [] : kinds) {
+  const harness = await natsHarness(servers ?? '', kind)
   kits.push({
     name: harness.name,
     atOnce: 3,

@@ -19,6 +19,21 @@ export const absences: Family = {
       },
     },
     {
+      title: 'A delayed message that would leave the order of its key is refused as invalid.',
+      when: ({ traits }) => traits.delayLeavesOrder === true,
+      async keep({ queue, near, far, message, subscribe, receive, never, now }) {
+        const name = await queue()
+        const keyed = { orderingKey: 'k' }
+        const batch = [
+          message({ ...keyed, delayMs: 300 }),
+          message({ ...keyed, readyAt: now() + 300 }),
+        ]
+        const sent = await near.send(name, batch, { signal: never })
+        assert.deepEqual(sent.map(codeOf), ['invalid', 'invalid'])
+        assert.deepEqual(await receive(await subscribe(far, name)), [])
+      },
+    },
+    {
       title: 'A transport without fairness refuses a fair key as invalid.',
       when: ({ traits }) => traits.fairness === undefined,
       async keep({ queue, near, far, message, subscribe, receive, never }) {

@@ -159,7 +159,10 @@ export const order: Family = {
     },
     {
       title: 'A delayed message keeps what follows it of its key waiting, and comes no earlier.',
-      when: (subject) => perKey(subject) && subject.traits.delay !== 'none',
+      when: (subject) =>
+        perKey(subject) &&
+        subject.traits.delay !== 'none' &&
+        subject.traits.delayLeavesOrder !== true,
       async keep(scope) {
         const name = await scope.queue()
         const later = (id: string, delayMs: number): Envelope => keyedOne(scope, id, { delayMs })

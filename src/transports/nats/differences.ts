@@ -1,7 +1,9 @@
 import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream'
+import type { Source } from './lane.ts'
 import type { QueueNames } from './names.ts'
 import { millis } from './nanos.ts'
 import type { Store } from './store.ts'
+import { takes } from './subjects.ts'
 
 /** What would lose messages or keep ours from working, a sentence each. Other settings are the owner's business. */
 export function queueDifferences(
@@ -47,10 +49,10 @@ export function queueDifferences(
   found.push(...keptDifferences(config, replicas, say))
   if (config.no_ack === true)
     found.push(say('no_ack', true, 'a send could not be confirmed; remove it'))
-  if (!takes(config, subject)) {
+  if (!takes(config.subjects, subject)) {
     found.push(say('subjects', config.subjects.join(', '), `expected one that takes ${subject}`))
   }
-  if (schedules && (config.allow_msg_schedules !== true || !takes(config, laterAll))) {
+  if (schedules && (config.allow_msg_schedules !== true || !takes(config.subjects, laterAll))) {
     found.push(
       say(
         'allow_msg_schedules',
@@ -96,7 +98,7 @@ export function shelfDifferences(
       found.push(say(denied, true, 'a letter that was redriven or discarded must leave; remove it'))
     }
   }
-  const missing = shelfAll.filter((one) => !takes(config, one))
+  const missing = shelfAll.filter((one) => !takes(config.subjects, one))
   if (missing.length > 0) {
     found.push(say('subjects', config.subjects.join(', '), `expected ${missing.join(', ')} too`))
   }
@@ -104,7 +106,7 @@ export function shelfDifferences(
 }
 
 export function consumerDifferences(
-  { queue, stream, consumer, subject }: QueueNames,
+  { queue, stream, consumer, subject, lane }: Source,
   config: ConsumerConfig,
 ): readonly string[] {
   const say = (setting: string, got: unknown, wanted: string): string =>
@@ -136,6 +138,15 @@ export function consumerDifferences(
   if (filters.length !== 1 || filters[0] !== subject) {
     found.push(say('filter_subject', filters.join(', ') || 'not set', `expected ${subject}`))
   }
+  if (lane !== undefined && config.max_ack_pending !== 1) {
+    found.push(
+      say(
+        'max_ack_pending',
+        config.max_ack_pending ?? 'not set',
+        'of a lane one message is handed out at a time; set it to 1',
+      ),
+    )
+  }
   return found
 }
 
@@ -160,18 +171,5 @@ function limitsOf(config: Partial<StreamConfig>): readonly string[] {
   return limits.flatMap((name) => {
     const value = config[name] ?? -1
     return value > 0 ? [`${name} ${value}`] : []
-  })
-}
-
-/** Whether one of the stream's subjects takes this one; `*` stands for one part, `>` for all that follow. */
-function takes(config: StreamConfig, subject: string): boolean {
-  return config.subjects.some((pattern) => {
-    const wanted = pattern.split('.')
-    const got = subject.split('.')
-    for (const [at, part] of wanted.entries()) {
-      if (part === '>') return got.length > at
-      if (part !== '*' && part !== got[at]) return false
-    }
-    return wanted.length === got.length
   })
 }

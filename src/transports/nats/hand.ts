@@ -1,6 +1,7 @@
 import type { Cancel } from '../../model/clock.ts'
 import { answeredBy } from './ack.ts'
 import type { Held } from './held.ts'
+import type { Source } from './lane.ts'
 import type { Store } from './store.ts'
 
 /** The messages that one subscription holds, and the renewing that keeps them ours. */
@@ -10,6 +11,8 @@ export interface Hand {
   find(receipt: unknown): Held | undefined
   /** It has ended, or somebody else may have it. */
   drop(held: Held): void
+  /** The consumer that handed these out is gone: whoever has them next, they are not ours. */
+  loseAllOf(source: Source): void
   /** Nothing is held or renewed any more; answers what was. */
   empty(): readonly Held[]
   /** A lease may have become shorter. */
@@ -80,6 +83,9 @@ export function openHand(store: Store, ackWaitMs: number): Hand {
       return undefined
     },
     drop: (held) => void all.delete(held),
+    loseAllOf(source) {
+      for (const held of all) if (held.source === source) lose(held)
+    },
     empty() {
       cancel?.()
       wakesAt = Number.POSITIVE_INFINITY

@@ -4,6 +4,7 @@ import { isId } from '../../model/ids.ts'
 import { LazyClaim } from '../../transport/lazy-claim.ts'
 import type { Attempts } from '../../transport/settling.ts'
 import type { Written } from './attempts.ts'
+import type { Source } from './lane.ts'
 import type { Received } from './wire.ts'
 
 /** A message in our hands. */
@@ -13,6 +14,8 @@ export interface Held extends Attempts {
   /** Where the server listens for what becomes of it. */
   readonly reply: string
   readonly id: string
+  /** Which consumer of the queue handed it out. */
+  readonly source: Source
   readonly seq: number
   /** How often it was handed out, this time included. */
   readonly deliveries: number
@@ -52,6 +55,7 @@ export function handingOf(reply: string | undefined): Handing | undefined {
 }
 
 export interface Arrival {
+  readonly source: Source
   readonly body: Uint8Array
   readonly wire: Received
   readonly reply: string
@@ -66,7 +70,7 @@ export interface Arrival {
 }
 
 export function handOut(arrival: Arrival): Held {
-  const { body, wire, id, reply, handing, now } = arrival
+  const { body, wire, id, reply, handing, now, source } = arrival
   const claim = new LazyClaim(now + arrival.leaseMs)
   const attempts = attemptsOf(arrival, wire.history)
   const held: Held = {
@@ -74,6 +78,7 @@ export function handOut(arrival: Arrival): Held {
     claim,
     reply,
     id,
+    source,
     seq: handing.seq,
     deliveries: handing.deliveries,
     written: arrival.written !== undefined,
@@ -95,7 +100,7 @@ export function handOut(arrival: Arrival): Held {
       ...attempts,
       fence: handing.consumerSeq,
       claim,
-      lane: undefined,
+      lane: source.lane === undefined ? undefined : String(source.lane),
       position: undefined,
       get receipt() {
         return held

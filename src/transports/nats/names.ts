@@ -10,9 +10,21 @@ export interface PhysicalNames {
   readonly shelf: string
 }
 
+/** What is said of one queue alone. */
+export interface QueuePlace extends Partial<PhysicalNames> {
+  /** How many lanes, if it has an ordering key; instead of the option `lanes`. */
+  readonly lanes?: number
+}
+
 /** All of one queue: its names and the subjects that are ours alone. */
 export interface QueueNames extends PhysicalNames {
   readonly queue: string
+  /**
+   * Messages of one lane of so many. The number is a part of it: a program that counts on another number publishes to a subject
+   * that nobody takes, and hears of it.
+   */
+  readonly lane: (lane: number, lanes: number) => string
+  readonly laneConsumer: (lane: number) => string
   /** Scheduled messages, one subject per id. */
   readonly later: (id: string) => string
   readonly laterAll: string
@@ -34,11 +46,14 @@ export function namesOf(
 ): QueueNames {
   const own = token(queue)
   const under = (what: string): string => `${prefix}.${what}.${own}`
+  const { subject = under('queue'), consumer = prefix } = physical
   return {
     queue,
     stream: physical.stream ?? `${prefix}-queue-${own}`,
-    subject: physical.subject ?? under('queue'),
-    consumer: physical.consumer ?? prefix,
+    subject,
+    consumer,
+    lane: (lane, lanes) => `${subject}.lane.${lanes}.${lane}`,
+    laneConsumer: (lane) => `${consumer}-lane-${lane}`,
     shelf: physical.shelf ?? `${prefix}-shelf-${own}`,
     later: (id) => `${under('later')}.${token(id)}`,
     laterAll: `${under('later')}.*`,

@@ -2,14 +2,20 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { read } from '../../model/probe.ts'
 import { type Problems, problems, show } from '../../model/problems.ts'
 import type { NatsAddress } from './client.ts'
-import { NAME_MAX, type PhysicalNames } from './names.ts'
+import { NAME_MAX, type QueuePlace } from './names.ts'
 import type { QueueSettings } from './store.ts'
 
 export interface NatsSettings {
   /** What streams, consumers and subjects begin with; letters, digits, `-` and `_`. Default `millrace`. */
   readonly prefix?: string
   /** Existing names, per queue; those that are not said are made from `prefix` and the queue's name. */
-  readonly queues?: Readonly<Record<string, Partial<PhysicalNames>>>
+  readonly queues?: Readonly<Record<string, QueuePlace>>
+  /**
+   * Keeps queues with an `orderingKey` in order: each key belongs to one of so many lanes, and of each lane one message is handed out at
+   * a time, to whichever worker; 1 to 256. A key waits while its lane does, so take some times as many as all workers have slots.
+   * It is fixed when the queue's stream is made; `queues` can say another number for a queue. Default: none, and such queues are refused.
+   */
+  readonly lanes?: number
   /**
    * `create` (default) makes the streams and consumers that are missing; `check` makes none; `none` does not even look. What
    * is there is never changed, and the first two refuse what would lose messages, each difference by its name.
@@ -50,7 +56,7 @@ export interface NatsSettings {
 export interface Resolved {
   readonly address: NatsAddress
   readonly prefix: string
-  readonly queues: Readonly<Record<string, Partial<PhysicalNames>>>
+  readonly queues: Readonly<Record<string, QueuePlace>>
   readonly settings: QueueSettings
   readonly timeoutMs: number
   readonly inboxPrefix: string | undefined
@@ -65,6 +71,7 @@ const KNOWN = [
   'connection',
   'prefix',
   'queues',
+  'lanes',
   'topology',
   'replicas',
   'ackWaitMs',
@@ -105,7 +112,7 @@ export function resolve(options: NatsOptions): Resolved {
     }
   }
   checkAddress(found, options)
-  checkQueues(found, queues)
+  checkQueues(found, queues, options.lanes)
   const settings: QueueSettings = {
     topology: topology ?? 'create',
     replicas: found.number('replicas', options.replicas, { min: 1, max: 5, default: 1 }),
@@ -113,6 +120,7 @@ export function resolve(options: NatsOptions): Resolved {
     maxUnacked: found.number('maxUnacked', options.maxUnacked, MAX_UNACKED),
     duplicateWindowMs: found.number('duplicateWindowMs', options.duplicateWindowMs, WINDOW),
     schedules,
+    lanes: options.lanes === undefined ? undefined : found.number('lanes', options.lanes, LANES),
     horizonMs: found.number('horizonMs', options.horizonMs, HORIZON),
   }
   const timeoutMs = found.number('timeoutMs', options.timeoutMs, TIMEOUT)
@@ -130,6 +138,7 @@ export function resolve(options: NatsOptions): Resolved {
 
 const ACK_WAIT = { min: 500, max: 3_600_000, default: 30_000 } as const
 const MAX_UNACKED = { min: 100, max: 10_000_000, default: 100_000 } as const
+const LANES = { min: 1, max: 256 } as const
 const WINDOW = { min: 1_000, max: DAY_MS, default: 120_000 } as const
 const HORIZON = { min: 1_000, max: 3_650 * DAY_MS, default: 14 * DAY_MS } as const
 const TIMEOUT = { min: 100, max: 600_000, integer: false, default: 10_000 } as const
@@ -177,16 +186,21 @@ function isConnection(value: unknown): value is NatsConnection {
 
 const PHYSICAL = ['stream', 'subject', 'consumer', 'shelf'] as const
 
-function checkQueues(found: Problems, queues: unknown): void {
+function checkQueues(found: Problems, queues: unknown, lanes: unknown): void {
   if (typeof queues !== 'object' || queues === null) {
     found.add(
-      `queues: expected { [queue]: { stream, subject, consumer, shelf } }, got ${show(queues)}`,
+      `queues: expected { [queue]: { stream, subject, consumer, shelf, lanes } }, got ${show(queues)}`,
     )
     return
   }
   for (const [queue, names] of Object.entries(queues)) {
     const within = `queues[${JSON.stringify(queue)}]`
-    found.knownKeys(names, PHYSICAL, within)
+    found.knownKeys(names, [...PHYSICAL, 'lanes'], within)
+    const own = read(names, 'lanes')
+    if (own !== undefined) found.number(`${within}.lanes`, own, LANES)
+    if (own !== undefined && lanes === undefined) {
+      found.add(`${within}.lanes: only together with lanes, the number for all other queues`)
+    }
     for (const name of PHYSICAL) {
       const value = read(names, name)
       if (value === undefined) continue

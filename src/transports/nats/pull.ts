@@ -1,18 +1,20 @@
 import type { Msg } from '@nats-io/transport-node'
 import type { Ends } from '../../transport/ends.ts'
-import type { QueueNames } from './names.ts'
+import type { Source } from './lane.ts'
 import { nanos } from './nanos.ts'
 import type { Store } from './store.ts'
 
 /** One request for messages. */
 export interface PullRequest {
-  readonly names: QueueNames
+  readonly source: Source
   readonly batch: number
-  /** How long it may wait for the first one; 0 asks once. */
+  /** How long it may wait for the first one; 0 asks once, which no lane is: see `ask`. */
   readonly waitMs: number
   readonly ends: Ends
   /** What comes after the answer was given: the server had sent it before it heard that nobody waits. */
   readonly late: (msg: Msg) => void
+  /** The first one has come; the answer is given when all have. */
+  readonly onFirst?: () => void
 }
 
 /** How long an answer may take beyond what the server was told to wait. */
@@ -24,7 +26,7 @@ const GRACE_MS = 2_000
  * @throws what the server says when the consumer is not there
  */
 export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]> {
-  const { names, batch, waitMs, ends } = request
+  const { batch, waitMs, ends } = request
   const { nc, inbox } = store.client
   const subject = inbox()
   const { promise, resolve, reject } = Promise.withResolvers<readonly Msg[]>()
@@ -53,6 +55,7 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
       }
       if (over) return request.late(msg)
       messages.push(msg)
+      if (messages.length === 1) request.onFirst?.()
       if (messages.length >= expected) end(() => resolve(messages), true)
     },
   })
@@ -72,7 +75,7 @@ export function pull(store: Store, request: PullRequest): Promise<readonly Msg[]
     ),
   )
   if (signal.aborted) giveUp()
-  else ask(store, names, subject, { batch, waitMs })
+  else ask(store, subject, request)
   return promise
 }
 
@@ -98,16 +101,20 @@ function handedOut({ headers }: Msg, batch: number): number {
 /** The server ends connections that have 64 MiB (its default) waiting to be read. */
 const BYTES_MAX = 16 * 1024 * 1024
 
+/**
+ * Of a lane that another worker has a message of, `no_wait` gets no answer at all, or "408 Requests Pending" at once when more wait
+ * than there is (2.15.2). A lane gives one message, so nothing is lost by waiting for it.
+ */
 function ask(
   { client: { nc, api }, server }: Store,
-  { stream, consumer }: QueueNames,
   reply: string,
-  { batch, waitMs }: Pick<PullRequest, 'batch' | 'waitMs'>,
+  { source, batch, waitMs }: Pick<PullRequest, 'source' | 'batch' | 'waitMs'>,
 ): void {
   const maxBytes = Math.max(BYTES_MAX, 2 * server.maxPayload)
   const wait = waitMs > 0 ? { expires: nanos(waitMs) } : {}
-  const request = JSON.stringify({ batch, no_wait: true, max_bytes: maxBytes, ...wait })
-  nc.publish(`${api}.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, { reply })
+  const much = { batch, no_wait: true, max_bytes: maxBytes }
+  const request = JSON.stringify({ ...(source.lane === undefined ? much : { batch: 1 }), ...wait })
+  nc.publish(`${api}.CONSUMER.MSG.NEXT.${source.stream}.${source.consumer}`, request, { reply })
 }
 
 /** 404 and 408: nothing more. 503: nobody listens. 409: the consumer or its leader went, or too many wait. */

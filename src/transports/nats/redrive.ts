@@ -2,13 +2,21 @@ import { afterRedrive } from '../../model/history.ts'
 import type { AuditEntry, AuditNote } from '../../transport/transport.ts'
 import { answeredFault, isBeingStored } from './faults.ts'
 import { historyText } from './history.ts'
+import { lanesIn } from './lane.ts'
 import { HISTORY_MAX, headersWithRoom, letterOf, type Stored, storedLetter } from './letter.ts'
 import type { QueueNames } from './names.ts'
-import { readAnswer, type Store } from './store.ts'
+import { subjectOf } from './send.ts'
+import { lanesFor, readAnswer, type Store } from './store.ts'
 import { HISTORY } from './wire.ts'
 
 export interface Act extends AuditNote {
   readonly act: AuditEntry['act']
+}
+
+/** Where letters go back to. */
+interface Place {
+  readonly names: QueueNames
+  readonly lanes: number | undefined
 }
 
 /** How many letters move side by side. */
@@ -23,9 +31,10 @@ export async function moveAll(
 ): Promise<readonly string[]> {
   const moved: string[] = []
   const all = [...new Set(ids)]
+  const lanes = lanesFor(store, names.queue) && (await lanesThere(store, names))
   for (let at = 0; at < all.length; at += AT_ONCE) {
     const part = all.slice(at, at + AT_ONCE)
-    const outcomes = await Promise.all(part.map((id) => move(store, names, id, act)))
+    const outcomes = await Promise.all(part.map((id) => move(store, { names, lanes }, id, act)))
     moved.push(...part.filter((_, index) => outcomes[index]))
   }
   return moved
@@ -35,21 +44,26 @@ export async function moveAll(
  * Sent, written to the audit, then removed. When it is killed in between, the letter is still there and may be moved again:
  * twice is possible, never is not. Within the duplicate window the server drops the second.
  */
-async function move(store: Store, names: QueueNames, id: string, act: Act): Promise<boolean> {
+async function move(store: Store, place: Place, id: string, act: Act): Promise<boolean> {
+  const { names } = place
   const stored = await storedLetter(store, names, id)
   if (stored === undefined) return false
-  if (act.act === 'redrive' && !(await sendAgain(store, names, stored))) return false
+  if (act.act === 'redrive' && !(await sendAgain(store, place, stored))) return false
   const { reason, actor } = act
   const entry = JSON.stringify({ act: act.act, messageId: id, actor, reason })
   await confirmed(store, names.audit(act.act, stored.seq), entry, {})
   return await removed(store, names, stored.seq)
 }
 
+async function lanesThere({ client }: Store, names: QueueNames): Promise<number> {
+  return lanesIn(names, (await client.manager.streams.info(names.stream)).config.subjects)
+}
+
 /** False when somebody else is just doing it. */
-async function sendAgain(store: Store, names: QueueNames, stored: Stored): Promise<boolean> {
+async function sendAgain(store: Store, { names, lanes }: Place, stored: Stored): Promise<boolean> {
   const { envelope, history, sentAt } = letterOf(names, stored)
   const { base, roomBytes } = headersWithRoom(store, names, envelope, sentAt)
-  return await confirmed(store, names.subject, envelope.body, {
+  return await confirmed(store, subjectOf(names, envelope, lanes), envelope.body, {
     ...base,
     [HISTORY]: historyText(afterRedrive(history), Math.min(HISTORY_MAX, roomBytes)),
     'Nats-Msg-Id': `${envelope.id} redriven ${stored.seq}`,

@@ -1,13 +1,16 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
+import { OptionsError } from '../../model/errors.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { refusalOf } from '../../transport/refusal.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { answeredFault, isNoResponders, natsFault } from './faults.ts'
+import { laneOf, lanesIn } from './lane.ts'
 import type { QueueNames } from './names.ts'
-import { needStream, queueNames, readAnswer, type Store } from './store.ts'
+import { lanesFor, needStream, queueNames, readAnswer, type Store } from './store.ts'
+import { takes } from './subjects.ts'
 import { SENT_HEADERS_MAX } from './traits.ts'
 import { headersSize, SENT_AT, wireHeaders } from './wire.ts'
 
@@ -53,14 +56,25 @@ async function sendOne(
   if (envelope.remember !== undefined && envelope.remember.length > 0) return refused('invalid')
   const dueAt = envelope.readyAt ?? now + (envelope.delayMs ?? 0)
   const scheduled = isTimed(envelope) && dueAt > now
+  const lanes = lanesFor(store, names.queue)
   const headers = {
     ...wireHeaders(names.queue, envelope),
     'Nats-Msg-Id': messageId(envelope),
     ...(scheduled ? schedule(names, dueAt, now) : {}),
   }
   if (headersSize(headers) > SENT_HEADERS_MAX) return refused('tooLarge')
-  const subject = scheduled ? names.later(envelope.id) : names.subject
+  const subject = scheduled ? names.later(envelope.id) : subjectOf(names, envelope, lanes)
   return await publish(store, names, { subject, body: envelope.body, headers, id: envelope.id })
+}
+
+/** Where a message without a delay goes: with a key to its lane, if the queue has lanes. */
+export function subjectOf(
+  names: QueueNames,
+  { orderingKey }: Pick<Envelope, 'orderingKey'>,
+  lanes: number | undefined,
+): string {
+  if (orderingKey === undefined || !lanes) return names.subject
+  return names.lane(laneOf(orderingKey, lanes), lanes)
 }
 
 /** The server keeps the message under a subject of its own and publishes it to `target` when it is due. */
@@ -100,19 +114,28 @@ export async function publish(
     if (answer.error !== undefined) return { ok: false, fault: answeredFault(answer.error) }
     return answer.duplicate === true ? duplicateOf(id) : stored(id)
   } catch (error) {
-    if (isNoResponders(error)) return await missing(store, names)
+    if (isNoResponders(error)) return await missing(store, names, subject)
     return { ok: false, fault: natsFault(error) }
   }
 }
 
-/** Nobody took it: the queue is not there, or its stream has no leader just now. */
-async function missing(store: Store, names: QueueNames): Promise<Sent> {
+/** Nobody took it: the queue is not there or has other lanes, or its stream has no leader just now. */
+async function missing(store: Store, names: QueueNames, subject: string): Promise<Sent> {
   try {
-    await needStream(store, names)
-    return refused('unavailable', { retryable: true })
+    const { subjects } = await needStream(store, names)
+    if (takes(subjects, subject)) return refused('unavailable', { retryable: true })
+    return refused('invalid', { cause: new OptionsError('nats', [otherLanes(names, subjects)]) })
   } catch (error) {
     return { ok: false, fault: ownFault(error) ?? natsFault(error) }
   }
+}
+
+function otherLanes(names: QueueNames, subjects: readonly string[]): string {
+  const lanes = lanesIn(names, subjects)
+  const of = `stream ${names.stream} of queue "${names.queue}"`
+  return lanes === 0
+    ? `${of} has no lanes, so a message with an ordering key would be out of order; define the queue with orderingKey, or leave the key out`
+    : `${of} has ${lanes} lanes, and the message was meant for another number of them; pass lanes: ${lanes}`
 }
 
 /** Rejects when one of the signals fires first; what was published then may be stored. Cheaper than AbortSignal.any. */

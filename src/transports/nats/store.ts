@@ -1,3 +1,4 @@
+import type { StreamConfig } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 import type { Clock } from '../../model/clock.ts'
 import { closedError } from '../../model/closed-error.ts'
@@ -6,7 +7,7 @@ import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Traits } from '../../transport/traits.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
-import { namesOf, type PhysicalNames, type QueueNames } from './names.ts'
+import { namesOf, type QueueNames, type QueuePlace } from './names.ts'
 import type { ServerAbilities } from './server.ts'
 import type { ServerClock } from './server-clock.ts'
 
@@ -19,7 +20,7 @@ export interface Store {
   readonly serverClock: ServerClock
   readonly logger: Logger
   readonly prefix: string
-  readonly physical: Readonly<Record<string, Partial<PhysicalNames>>>
+  readonly physical: Readonly<Record<string, QueuePlace>>
   readonly timeoutMs: number
   readonly settings: QueueSettings
   /** Fires when the transport closes. */
@@ -42,10 +43,20 @@ export interface QueueSettings {
   readonly horizonMs: number
   /** The server holds delayed messages back. */
   readonly schedules: boolean
+  /** Of queues with an ordering key; undefined: there may be none. */
+  readonly lanes: number | undefined
 }
 
 export function queueNames(store: Store, queue: string): QueueNames {
   return namesOf(queue, store.prefix, store.physical[queue])
+}
+
+/** How many lanes a queue with an ordering key has by our options; undefined: keys are not kept in order. */
+export function lanesFor(
+  { physical, settings }: Pick<Store, 'physical' | 'settings'>,
+  queue: string,
+): number | undefined {
+  return settings.lanes && (physical[queue]?.lanes ?? settings.lanes)
 }
 
 /** An answer of JetStream as JSON: an acknowledged publish, or an error. */
@@ -60,9 +71,9 @@ export interface Answer {
 }
 
 /** What no responder means depends on whether the stream is there; this asks. @throws when it is not, or nobody says */
-export async function needStream(store: Store, names: QueueNames): Promise<void> {
+export async function needStream(store: Store, names: QueueNames): Promise<StreamConfig> {
   try {
-    await store.client.manager.streams.info(names.stream)
+    return (await store.client.manager.streams.info(names.stream)).config
   } catch (error) {
     if (error instanceof Error && error.name === 'StreamNotFoundError') {
       throw unknownQueueError(names.queue)

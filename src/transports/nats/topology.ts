@@ -2,9 +2,11 @@ import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream'
 import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec } from '../../transport/transport.ts'
 import { consumerDifferences, queueDifferences, shelfDifferences } from './differences.ts'
+import { lanesIn, type Source, sourcesOf } from './lane.ts'
+import { laneDifferences } from './lane-differences.ts'
 import type { QueueNames } from './names.ts'
 import { nanos } from './nanos.ts'
-import { queueNames, type Store } from './store.ts'
+import { lanesFor, queueNames, type Store } from './store.ts'
 
 /** Makes what is missing and refuses what would lose messages; what is there already is never changed. */
 export async function ensure(
@@ -31,11 +33,7 @@ export async function differences(
   const found: string[] = []
   for (const spec of new Map(queues.map((queue) => [queue.name, queue])).values()) {
     signal.throwIfAborted()
-    const compare: Compare = {
-      horizonMs: spec.horizonMs,
-      makes: false,
-      lacks: topology === 'check',
-    }
+    const compare: Compare = { spec, makes: false, lacks: topology === 'check' }
     found.push(...(await compared(store, queueNames(store, spec.name), compare)))
   }
   return found
@@ -46,7 +44,7 @@ async function ensureOne(store: Store, spec: QueueSpec): Promise<readonly string
   const { topology } = store.settings
   if (topology !== 'none') {
     const makes = topology === 'create'
-    const compare: Compare = { horizonMs: spec.horizonMs, makes, lacks: true }
+    const compare: Compare = { spec, makes, lacks: true }
     const found = await compared(store, names, compare)
     if (found.length > 0) return found
   }
@@ -55,7 +53,7 @@ async function ensureOne(store: Store, spec: QueueSpec): Promise<readonly string
 }
 
 interface Compare {
-  readonly horizonMs: number | undefined
+  readonly spec: QueueSpec
   /** Makes what is missing. */
   readonly makes: boolean
   /** Names what is missing then. */
@@ -65,17 +63,32 @@ interface Compare {
 async function compared(
   store: Store,
   names: QueueNames,
-  { horizonMs, makes, lacks: isNamed }: Compare,
+  { spec, makes, lacks: isNamed }: Compare,
 ): Promise<readonly string[]> {
-  const queue = await streamOf(store, queueStream(store, names), makes)
+  const wanted = spec.ordered === true ? lanesFor(store, spec.name) : undefined
+  const queue = await streamOf(store, queueStream(store, names, wanted ?? 0), makes)
+  // Who wants no order takes what is there, and hands it on as it is.
+  const lanes = wanted ?? lanesIn(names, queue?.subjects ?? [])
   const shelf = await streamOf(store, shelfStream(store, names), makes)
   const lacks = (what: string): readonly string[] => (isNamed ? [absent(names, what)] : [])
-  const consumer = queue && (await consumerOf(store, names, makes))
-  return [
-    ...(queue ? queueDifferences(names, queue, store, horizonMs) : lacks(`stream ${names.stream}`)),
+  const ofLanes = queue ? laneDifferences(names, queue, lanes) : []
+  const found = [
+    ...(queue
+      ? queueDifferences(names, queue, store, spec.horizonMs)
+      : lacks(`stream ${names.stream}`)),
+    ...ofLanes,
     ...(shelf ? shelfDifferences(names, shelf, store) : lacks(`stream ${names.shelf}`)),
-    ...(consumer ? consumerDifferences(names, consumer) : lacks(`consumer ${names.consumer}`)),
   ]
+  // The consumers of other lanes are none of ours.
+  const sources = queue && ofLanes.length === 0 ? sourcesOf(names, lanes) : []
+  for (const source of sources) {
+    const consumer = await consumerOf(store, source, makes)
+    found.push(
+      ...(consumer ? consumerDifferences(source, consumer) : lacks(`consumer ${source.consumer}`)),
+    )
+  }
+  // Without its stream there is no consumer either.
+  return queue ? found : [...found, ...lacks(`consumer ${names.consumer}`)]
 }
 
 function absent({ queue }: QueueNames, what: string): string {
@@ -101,33 +114,37 @@ async function streamOf(
 
 async function consumerOf(
   store: Store,
-  names: QueueNames,
+  source: Source,
   makes: boolean,
 ): Promise<ConsumerConfig | undefined> {
   const { manager } = store.client
-  const there = await orMissing(manager.consumers.info(names.stream, names.consumer))
+  const there = await orMissing(manager.consumers.info(source.stream, source.consumer))
   if (there !== undefined || !makes) return there?.config
-  return await makeConsumer(store, names)
+  return await makeConsumer(store, source)
 }
 
 /** Also when it was deleted under us: with work-queue retention a new one begins with all that was not acked. */
-export async function makeConsumer(store: Store, names: QueueNames): Promise<ConsumerConfig> {
+export async function makeConsumer(
+  store: Store,
+  { stream, consumer, subject, lane }: Source,
+): Promise<ConsumerConfig> {
   const { manager } = store.client
   const { ackWaitMs, maxUnacked } = store.settings
   try {
-    const made = await manager.consumers.add(names.stream, {
-      durable_name: names.consumer,
+    const made = await manager.consumers.add(stream, {
+      durable_name: consumer,
       ack_policy: 'explicit',
       deliver_policy: 'all',
-      filter_subject: names.subject,
+      filter_subject: subject,
       ack_wait: nanos(ackWaitMs),
       max_deliver: -1,
-      max_ack_pending: maxUnacked,
+      // With one of a lane handed out, its followers wait: also behind a delay, an ack wait that ran out, and a restart.
+      max_ack_pending: lane === undefined ? maxUnacked : 1,
       max_waiting: WAITING_MAX,
     })
     return made.config
   } catch (error) {
-    const theirs = await orMissing(manager.consumers.info(names.stream, names.consumer))
+    const theirs = await orMissing(manager.consumers.info(stream, consumer))
     if (theirs === undefined) throw error
     return theirs.config
   }
@@ -142,11 +159,12 @@ type StreamSpec = Partial<StreamConfig> & { readonly name: string }
  * Work-queue retention: a message leaves with its ack. The server takes schedules only with `discard: old`, which drops
  * nothing as long as the stream has no limit; without schedules the stream refuses what is too much.
  */
-function queueStream({ settings }: Store, names: QueueNames): StreamSpec {
+function queueStream({ settings }: Store, names: QueueNames, lanes: number): StreamSpec {
   const { replicas, duplicateWindowMs, schedules } = settings
+  const subjects = sourcesOf(names, lanes).map(({ subject }) => subject)
   return {
     name: names.stream,
-    subjects: schedules ? [names.subject, names.laterAll] : [names.subject],
+    subjects: schedules ? [...subjects, names.laterAll] : subjects,
     retention: 'workqueue',
     storage: 'file',
     num_replicas: replicas,

@@ -14,7 +14,7 @@ export const SENT_HEADERS_MAX: number = 56 * 1024
 
 export function natsTraits(
   { maxPayload }: ServerAbilities,
-  { replicas, schedules }: Pick<QueueSettings, 'replicas' | 'schedules'>,
+  { replicas, schedules, lanes }: Pick<QueueSettings, 'replicas' | 'schedules' | 'lanes'>,
 ): Traits {
   return {
     settles: 'each',
@@ -25,7 +25,9 @@ export function natsTraits(
     counts: 'deliveries',
     keepsHistory: true,
     countsCrashes: true,
-    order: 'none',
+    order: lanes === undefined ? 'none' : 'perKey',
+    // A schedule stores the message anew when it is due, behind what was sent meanwhile.
+    ...(lanes !== undefined && schedules ? { delayLeavesOrder: true } : {}),
     delay: schedules ? { maxMs: DELAY_MAX_MS } : 'none',
     dedupe: 'none',
     deadLetters: 'native',

@@ -4,6 +4,7 @@ import { openSubscriptions, type Subscriptions } from '../../transport/subscript
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import { natsFault } from './faults.ts'
+import { lanesIn, sourcesOf } from './lane.ts'
 import { millis } from './nanos.ts'
 import { send } from './send.ts'
 import { shelf } from './shelf.ts'
@@ -53,11 +54,18 @@ async function subscribe(
   const names = queueNames(store, queue)
   const { manager } = store.client
   const stream = await orMissing(manager.streams.info(names.stream))
-  const consumer = await orMissing(manager.consumers.info(names.stream, names.consumer))
-  if (stream === undefined || consumer === undefined) throw unknownQueueError(queue)
-  const ackWaitMs = millis(consumer.config.ack_wait)
+  if (stream === undefined) throw unknownQueueError(queue)
+  const sources = sourcesOf(names, lanesIn(names, stream.config.subjects))
+  const consumers = await Promise.all(
+    sources.map((source) => orMissing(manager.consumers.info(source.stream, source.consumer))),
+  )
+  const ackWaits = consumers.map((consumer) => {
+    if (consumer === undefined) throw unknownQueueError(queue)
+    return millis(consumer.config.ack_wait)
+  })
+  const ackWaitMs = Math.min(...ackWaits)
   const streamMadeAt = Date.parse(stream.created)
   return subscriptions.open((onClose) =>
-    natsSubscription({ store, names, leaseMs, ackWaitMs, streamMadeAt, onClose }),
+    natsSubscription({ store, names, sources, leaseMs, ackWaitMs, streamMadeAt, onClose }),
   )
 }
