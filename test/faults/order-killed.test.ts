@@ -7,12 +7,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { startNats } from '../../scripts/rig/nats-server.ts'
 import { seededRandom } from '../../src/testing/seeded-random.ts'
 import { backendUrl } from '../backends.ts'
 import { byDepth } from '../depth.ts'
 import { until } from '../transports/until.ts'
 import { recorded } from './crash/recorder.ts'
-import { type OpenedPlace, type OrderPlace, openPlace, steps } from './order-place.ts'
+import { type OpenedPlace, type OrderPlace, openPlace, stepPayload } from './order-place.ts'
 
 const WORKER = fileURLToPath(new URL('./order-worker.ts', import.meta.url))
 const WORKERS = 3
@@ -45,7 +46,29 @@ for (const [name, placeOf] of Object.entries(places)) {
   })
 }
 
-async function campaign(t: TestContext, place: OrderPlace, recordFile: string): Promise<void> {
+if (backendUrl('nats') !== undefined) {
+  test('nats: workers are killed and stopped and the server is restarted, and each key has all its effects, once and in order', async (t) => {
+    const server = await startNats()
+    t.after(() => server.stop())
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'))
+    t.after(() => rm(folder, { recursive: true, force: true }))
+    const file = join(folder, 'effects.db')
+    const place = { kind: 'nats', url: server.url, prefix: 'order', file } as const
+    let restarts = 0
+    await campaign(t, place, join(folder, 'record.ndjson'), async () => {
+      restarts += 1
+      await server.restart(restarts % 2 === 0 ? 'clean' : 'crash')
+    })
+  })
+}
+
+/** @param trouble happens now and then between two sends, while workers run */
+async function campaign(
+  t: TestContext,
+  place: OrderPlace,
+  recordFile: string,
+  trouble?: () => Promise<void>,
+): Promise<void> {
   const seed = process.env.MILLRACE_SEED ?? String(Date.now())
   t.diagnostic(`seed ${seed}`)
   const random = seededRandom(seed)
@@ -54,7 +77,7 @@ async function campaign(t: TestContext, place: OrderPlace, recordFile: string): 
   const perKey = byDepth({ quick: 60, full: 200, long: 1_000 })
   const all = perKey * KEYS
   try {
-    const producing = produce(opened, perKey, random)
+    const producing = produce(opened, perKey, random, trouble)
     const faults = byDepth({ quick: 6, full: 16, long: 80 })
     for (let n = 1; n <= faults; n++) {
       const share = Math.floor((all * n) / (faults + 2))
@@ -68,13 +91,16 @@ async function campaign(t: TestContext, place: OrderPlace, recordFile: string): 
       else victim.kill('SIGKILL')
     }
     await producing
-    await until('all effects', () => resumed(opened, () => count(opened.db) >= all), DEADLINE_MS)
+    const made = async (): Promise<boolean> => count(opened.db) + (await deadOf(opened)).size >= all
+    await until('all effects', () => resumed(opened, made), DEADLINE_MS)
     const idle = async (): Promise<boolean> => {
-      const { depth = 0, inFlight = 0, scheduled = 0 } = await opened.app.admin.stats(steps)
+      const { depth = 0, inFlight = 0, scheduled = 0 } = await opened.app.admin.stats(opened.steps)
       return depth + inFlight + scheduled === 0
     }
     await until('the queue is empty', () => resumed(opened, idle), DEADLINE_MS)
-    assertInOrder(opened.db, perKey)
+    const dead = await deadOf(opened)
+    t.diagnostic(`${dead.size} of ${all} died of kills`)
+    assertInOrder(opened.db, perKey, dead)
   } finally {
     workers.close()
     await opened.app.close({ timeoutMs: 0 })
@@ -112,13 +138,17 @@ function openWorkers(place: OrderPlace, recordFile: string): Workers {
   }
 }
 
+const TROUBLES = 3
+
 async function produce(
-  { app, db }: OpenedPlace,
+  { app, db, steps }: OpenedPlace,
   perKey: number,
   random: () => number,
+  trouble?: () => Promise<void>,
 ): Promise<void> {
   const numbers = new Map<string, number>()
   let sent = 0
+  let troubles = 0
   while (numbers.size < KEYS || [...numbers.values()].some((number) => number < perKey)) {
     const batch: { key: string; number: number }[] = []
     for (let n = 0; n < 1 + random() * 15; n++) {
@@ -130,6 +160,10 @@ async function produce(
     }
     if (batch.length > 0) await app.sendBatch(steps, batch)
     sent += batch.length
+    if (trouble !== undefined && sent > (perKey * KEYS * (troubles + 1)) / (TROUBLES + 1)) {
+      troubles += 1
+      await trouble()
+    }
     await until('effects', () => sent - count(db) < AHEAD, DEADLINE_MS)
     await wait(5)
   }
@@ -137,9 +171,10 @@ async function produce(
 
 /** A message that was in the hands of three workers that died is dead, which is right; a person lets its key go on. */
 async function resumed(
-  { app }: OpenedPlace,
+  { app, steps }: OpenedPlace,
   isDone: () => boolean | Promise<boolean>,
 ): Promise<boolean> {
+  if (steps.order?.onDead !== 'halt-key') return await isDone()
   const { items } = await app.admin.keys.list(steps)
   const keys = items.map(({ key }) => key)
   if (keys.length > 0) await app.admin.keys.resume(steps, { keys, reason: 'killed' })
@@ -161,10 +196,10 @@ async function stopPastLease(
   if (!isStopped()) return
   const started = news().find((event) => event.what === 'started')
   const [key = '', number = ''] = started?.what === 'started' ? started.key.split(' ') : []
-  const isMade = (): boolean =>
+  const isMade = async (): Promise<boolean> =>
     opened.db
       .prepare('SELECT 1 FROM step WHERE key = ? AND number = ?')
-      .get(key, Number(number)) !== undefined
+      .get(key, Number(number)) !== undefined || (await deadOf(opened)).has(`${key} ${number}`)
   await until('another one does it', () => resumed(opened, isMade), DEADLINE_MS)
   victim.kill('SIGCONT')
 }
@@ -173,9 +208,22 @@ function count(db: DatabaseSync): number {
   return Number(db.prepare('SELECT count(*) AS n FROM step').get()?.['n'])
 }
 
-function assertInOrder(db: DatabaseSync, perKey: number): void {
-  const expected = Array.from({ length: perKey }, (_, at) => at + 1)
+/** Where no key can be halted: the dead ones, which nobody waits for. `key number` each. */
+async function deadOf({ app, steps }: OpenedPlace): Promise<ReadonlySet<string>> {
+  if (steps.order?.onDead === 'halt-key') return new Set()
+  const { items } = await app.admin.deadLetters.list(steps, { limit: 100 })
+  return new Set(
+    items.map(({ payload }) => {
+      const { key, number } = stepPayload.parse(payload)
+      return `${key} ${number}`
+    }),
+  )
+}
+
+function assertInOrder(db: DatabaseSync, perKey: number, dead: ReadonlySet<string>): void {
+  const all = Array.from({ length: perKey }, (_, at) => at + 1)
   for (let n = 0; n < KEYS; n++) {
+    const expected = all.filter((number) => !dead.has(`key-${n} ${number}`))
     const rows = db.prepare('SELECT number FROM step WHERE key = ? ORDER BY at').all(`key-${n}`)
     assert.deepEqual(
       rows.map(({ number }) => Number(number)),

@@ -14,21 +14,29 @@ export type OrderPlace =
       readonly schema: string
       readonly file: string
     }
+  | { readonly kind: 'nats'; readonly url: string; readonly prefix: string; readonly file: string }
 
-/** The lease is as short as it gets, 5 s and this. Who died of kills is redriven to the front of its key, which waits for it. */
-export const steps = defineQueue({
+export const stepPayload = z.object({ key: z.string(), number: z.number() })
+
+const common = {
   name: 'steps',
   owner: 'team',
-  payload: z.object({ key: z.string(), number: z.number() }),
-  orderingKey: ({ key }) => key,
-  onDead: 'halt-key',
+  payload: stepPayload,
+  orderingKey: ({ key }: { readonly key: string }): string => key,
+  /** The lease is as short as it gets, 5 s and this. */
   handlerTimeoutMs: 200,
   retry: { attempts: 20, baseMs: 20, maxMs: 100 },
   capacity: 'unbounded',
-})
+} as const
+
+/** Who died of kills is redriven to the front of its key, which waits for it. */
+const halting = defineQueue({ ...common, onDead: 'halt-key' })
+/** Who died of kills is left out, where no key can be halted. */
+const going = defineQueue({ ...common, onDead: 'continue' })
 
 export interface OpenedPlace {
   readonly app: App<DatabaseSync>
+  readonly steps: typeof halting | typeof going
   readonly db: DatabaseSync
 }
 
@@ -37,8 +45,9 @@ export async function openPlace(place: OrderPlace): Promise<OpenedPlace> {
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS step (at INTEGER PRIMARY KEY, key TEXT, number INTEGER)')
   const transport = await transportOf(place)
-  const common = { queues: [steps], logger: silentLogger, inbox: sqliteInbox({ db }) }
-  return { app: await createMillrace({ ...common, transport }), db }
+  const steps = place.kind === 'nats' ? going : halting
+  const options = { queues: [steps], logger: silentLogger, inbox: sqliteInbox({ db }) }
+  return { app: await createMillrace({ ...options, transport }), db, steps }
 }
 
 async function transportOf(place: OrderPlace) {
@@ -48,6 +57,11 @@ async function transportOf(place: OrderPlace) {
     case 'redis': {
       const { redis } = await import('millrace/redis')
       return redis({ url: place.url, prefix: place.prefix })
+    }
+    case 'nats': {
+      const { nats } = await import('millrace/nats')
+      // Fewer lanes than keys, so that keys share them; a killed worker's are back soon.
+      return nats({ servers: place.url, prefix: place.prefix, lanes: 8, ackWaitMs: 2_000 })
     }
     case 'postgres': {
       const { postgres } = await import('millrace/postgres')

@@ -2,11 +2,11 @@
 // handler, before the effect, with what it has in hand.
 import { TransientError } from 'millrace'
 import { recorder } from './crash/recorder.ts'
-import { type OrderPlace, openPlace, steps } from './order-place.ts'
+import { type OrderPlace, openPlace } from './order-place.ts'
 
 const [place = '', file = ''] = process.argv.slice(2)
 const record = recorder(file)
-const { app } = await openPlace(JSON.parse(place) as OrderPlace)
+const { app, steps } = await openPlace(JSON.parse(place) as OrderPlace)
 let stops = false
 process.on('SIGUSR2', () => {
   stops = true
