@@ -1,6 +1,6 @@
 import { systemClock } from '../model/clock.ts'
-import { messageOfError } from '../model/describe-error.ts'
 import { hasCode } from '../model/errors.ts'
+import { parseExactJson } from '../model/exact-json.ts'
 import { readInteger, readList, readString } from '../model/probe.ts'
 import type { App } from '../runtime/app.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
@@ -8,6 +8,7 @@ import type { SendResult } from '../runtime/send.ts'
 import type { BatchSendOptions } from '../runtime/sender.ts'
 import type { Call } from './command.ts'
 import { DONE, type ExitCode, FAILED } from './exit-code.ts'
+import { notTaken } from './json-text.ts'
 import { reportFailure } from './report-failure.ts'
 import { readLines } from './standard-input.ts'
 import { UsageError } from './usage-error.ts'
@@ -105,9 +106,9 @@ async function sendStep(
 
 function parseLine(number: number, text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactJson(text)
   } catch (cause) {
-    throw new UsageError(`line ${number} is not JSON: ${messageOfError(cause)}`, { cause })
+    throw new UsageError(`line ${number}${notTaken(cause)}`, { cause })
   }
 }
 

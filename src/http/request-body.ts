@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { InexactNumberError, parseExactJson } from '../model/exact-json.ts'
 import { refuse } from './http-error.ts'
 
 /** Code and message for a sender that stopped in the middle of its body. */
@@ -12,7 +13,7 @@ const DISCARD_FACTOR = 16
 
 /**
  * The body of a request as a JSON value. Time is bounded by the server's requestTimeout, size by `maxBytes`.
- * @throws RequestRefused 400, 413, 415
+ * @throws RequestRefused 400, 413, 415, 422
  */
 export async function readJson(req: IncomingMessage, maxBytes: number): Promise<unknown> {
   checkMediaType(req)
@@ -24,8 +25,10 @@ export async function readJson(req: IncomingMessage, maxBytes: number): Promise<
     throw refuse(400, 'MALFORMED_JSON', 'the body is not UTF-8 text')
   }
   try {
-    return JSON.parse(text)
-  } catch {
+    return parseExactJson(text)
+  } catch (error) {
+    if (error instanceof InexactNumberError)
+      throw refuse(422, 'MILLRACE_UNSERIALIZABLE_PAYLOAD', error.message)
     // The parser's own message quotes the body, which may hold secrets.
     throw refuse(400, 'MALFORMED_JSON', 'the body is not JSON')
   }

@@ -82,6 +82,8 @@ function itemsOf(body: unknown): readonly BatchItem[] {
   const messages =
     typeof body === 'object' && body !== null && 'messages' in body ? body.messages : undefined
   if (!Array.isArray(messages)) throw refuse(400, 'BAD_BATCH', SHAPE)
+  const stranger = Object.keys(Object(body)).find((key) => key !== 'messages')
+  if (stranger !== undefined) throw refuse(400, 'BAD_BATCH', unknownKey(stranger))
   if (messages.length === 0) {
     throw refuse(400, 'BAD_BATCH', 'messages: expected at least one message, got an empty list')
   }
@@ -94,8 +96,7 @@ function itemsOf(body: unknown): readonly BatchItem[] {
 function itemOf(item: unknown, index: number): BatchItem {
   if (typeof item !== 'object' || item === null || !('payload' in item)) throw bad(index, SHAPE)
   const stranger = Object.keys(item).find((key) => !KEYS.includes(key))
-  if (stranger !== undefined)
-    throw bad(index, `unknown key ${JSON.stringify(stranger.slice(0, 64))}; ${SHAPE}`)
+  if (stranger !== undefined) throw bad(index, unknownKey(stranger))
   const { payload, idempotencyKey, delayMs } = item as Record<string, unknown>
   if (idempotencyKey !== undefined && typeof idempotencyKey !== 'string')
     throw bad(index, 'idempotencyKey: expected a string')
@@ -106,6 +107,10 @@ function itemOf(item: unknown, index: number): BatchItem {
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(delayMs === undefined ? {} : { delayMs }),
   }
+}
+
+function unknownKey(key: string): string {
+  return `unknown key ${JSON.stringify(key.slice(0, 64))}; ${SHAPE}`
 }
 
 function isDelay(value: unknown): value is number {

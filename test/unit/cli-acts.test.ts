@@ -92,6 +92,10 @@ test('send: what is wrong with the payload is said, and nothing is stored', asyn
     (await run('send', 'orders', '{"orderId"')).stderr,
     /^millrace: the payload is not JSON: /,
   )
+  assert.match(
+    (await run('send', 'orders', '{"orderId":12345678901234567890}')).stderr,
+    /^millrace: the payload: the number of 20 characters at character 11 cannot be kept: .* send it as a string/,
+  )
   const lines = await runWithInput(
     '{"orderId":"a"}\n\n{"order":"b"}\n',
     'send',

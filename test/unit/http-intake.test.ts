@@ -125,6 +125,7 @@ test('what is wrong with a request is said with its status, a code and a message
   const cases: readonly (readonly [number, string, Promise<Answer>])[] = [
     [400, 'MALFORMED_JSON', post(url, '{')],
     [400, 'MALFORMED_JSON', post(url, '')],
+    [422, 'MILLRACE_UNSERIALIZABLE_PAYLOAD', post(url, '{"n":9007199254740993}')],
     [
       400,
       'MALFORMED_JSON',
@@ -227,6 +228,7 @@ test('a batch of another shape is refused with the place', async (t) => {
     { messages: [null] },
     { messages: [{}] },
     { messages: [{ payload: 1, key: 2 }] },
+    { messages: [{ payload: 1 }], delayMs: 2 },
     { messages: [{ payload: 1, idempotencyKey: 2 }] },
     { messages: [{ payload: 1, delayMs: '2' }] },
     { messages: Array(10_001).fill({ payload: 1 }) },

@@ -1,8 +1,9 @@
-import { messageOfError } from '../../model/describe-error.ts'
+import { parseExactJson } from '../../model/exact-json.ts'
 import type { SendOptions } from '../../runtime/send.ts'
 import type { Call, Command } from '../command.ts'
 import { parseDuration } from '../duration.ts'
 import { DONE, type ExitCode } from '../exit-code.ts'
+import { notTaken } from '../json-text.ts'
 import { sendLines } from '../send-lines.ts'
 import { readAll } from '../standard-input.ts'
 import { UsageError } from '../usage-error.ts'
@@ -62,9 +63,9 @@ function parsePayload(text: string, isInput: boolean): unknown {
   if (text.trim() === '')
     throw new UsageError(isInput ? 'no message on standard input' : 'the payload is empty')
   try {
-    return JSON.parse(text)
+    return parseExactJson(text)
   } catch (cause) {
-    throw new UsageError(`the payload is not JSON: ${messageOfError(cause)}`, { cause })
+    throw new UsageError(`the payload${notTaken(cause)}`, { cause })
   }
 }
 
