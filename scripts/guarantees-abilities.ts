@@ -58,10 +58,7 @@ const ROWS: readonly Row[] = [
     'batches that are stored whole or not at all',
     ({ traits }) => (traits.atomicBatch ? 'native' : 'no: an error says which were stored'),
   ],
-  [
-    'priorities',
-    ({ traits: { priorities } }) => (priorities > 1 ? `native (${priorities})` : 'refused'),
-  ],
+  ['priorities', (about) => priorities(about)],
   ['order', ({ traits: { order }, retry }) => (retry === 'park' ? ORDERS.none : ORDERS[order])],
   [
     'a worker that vanished is one attempt',
@@ -99,9 +96,16 @@ function delays(about: Told): string {
   return cellOf(about, 'delays')
 }
 
+function priorities(about: Told): string {
+  if (abilityOf(about, 'priorities') === undefined) return 'refused'
+  const cell = cellOf(about, 'priorities')
+  return cell === 'native' ? `native (${about.traits.priorities})` : cell
+}
+
 const LAYERS: Partial<Record<Need, string>> = {
   attempts: 'layered (a copy, then an ack)',
   deadLetters: 'layered (a compacted topic)',
+  priorities: 'layered (a queue for each level)',
 }
 
 function cellOf(about: Told, need: Need): string {

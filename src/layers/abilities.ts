@@ -1,8 +1,16 @@
 import type { Traits } from '../transport/traits.ts'
 import type { Transport } from '../transport/transport.ts'
+import { levelsProblem } from './levels.ts'
 
 /** What an app asks of its backend. */
-export type Need = 'delays' | 'attempts' | 'deadLetters' | 'keys' | 'pauses' | 'crashes'
+export type Need =
+  | 'delays'
+  | 'attempts'
+  | 'deadLetters'
+  | 'keys'
+  | 'pauses'
+  | 'crashes'
+  | 'priorities'
 
 /** Who brings it: the backend itself, a layer over it, or a layer with the store. */
 export interface Ability {
@@ -43,6 +51,7 @@ export function abilitiesOf(
           how: 'whoever gets a message again is written down first; a crash at the first handing out is not seen',
         }
       : native('crashes', 'a holder that vanished is one attempt'),
+    ...prioritiesOf(backend.traits),
   ]
 }
 
@@ -106,6 +115,15 @@ function deadLettersOf({ traits, letters }: Pick<Transport, 'traits'> & Places):
     how: `put on the store’s shelf, ${steps}`,
     lack: 'dead letters that can be listed and redriven',
   }
+}
+
+/** None where nobody brings them: a queue that asks for levels is refused then. */
+function prioritiesOf(traits: Traits): readonly Ability[] {
+  const need = 'priorities'
+  if (traits.priorities > 1) return [native(need, `${traits.priorities} levels, with ageing`)]
+  if (levelsProblem(traits) !== undefined) return []
+  const how = 'of a queue that names how many: a queue of the broker for each level, with ageing'
+  return [{ need, from: 'layer', how }]
 }
 
 function keysOf({ dedupe }: Traits): Ability {

@@ -10,7 +10,9 @@ import { deadLetters } from './dead-letters.ts'
 import { delays } from './delays.ts'
 import { hold } from './hold.ts'
 import { journals } from './journals.ts'
+import { levelsProblem } from './levels.ts'
 import { pauses } from './pauses.ts'
+import { priorities } from './priorities.ts'
 import { rememberedKeys } from './remembered-keys.ts'
 import { settleEach } from './settle-each.ts'
 import { soon } from './soon.ts'
@@ -22,6 +24,8 @@ export interface LayeredOptions {
   readonly clock: Clock
   readonly logger: Logger
   readonly random: () => number
+  /** The most levels that a queue names; absent: none does. */
+  readonly levels?: number | undefined
 }
 
 /** What this transport lacks that only a store can bring, a phrase each; empty when it lacks nothing. */
@@ -44,14 +48,14 @@ export function choiceNeeds({
 }
 
 /**
- * The transport with every layer on top that its traits call for, innermost first: on a log single settlements, and hold where
- * it was named; delays, copies (journals where an order is kept, which a copy or a delay would break), marks of crashes, dead
+ * The transport with every layer on top that its traits call for, innermost first: priorities where a queue names its levels; on a log
+ * single settlements, and hold where it was named; delays, copies (journals where an order is kept, which a copy or a delay would break), marks of crashes, dead
  * letters, remembered keys, pauses. One that lacks nothing comes back as it is.
  */
 export function layered(transport: Transport, options: LayeredOptions): Transport {
   const { store, clock, logger, random } = options
   const from = new Map(abilitiesOf(transport).map((ability) => [ability.need, ability.from]))
-  let top = onLog(transport, clock)
+  let top = onLog(withLevels(transport, options), clock)
   if (store !== undefined && from.get('delays') === 'store') {
     top = delays(top, { store, clock, logger })
   }
@@ -100,6 +104,13 @@ async function tellOfStored(
     `queue "${queue}": ${count} dead letters are in the store and are not seen now, because dead letters are kept with the backend; with deadLetters: 'store' they are, and can be redriven`,
     { queue, count },
   )
+}
+
+/** Innermost: what the layers above copy, keep aside or bury goes back to its level like any other message. */
+function withLevels(transport: Transport, { levels = 1, clock }: LayeredOptions): Transport {
+  const { traits } = transport
+  if (levels <= 1 || traits.priorities > 1 || levelsProblem(traits) !== undefined) return transport
+  return priorities(transport, { most: levels, clock })
 }
 
 /** What a user chose for a log: settled one by one; the failed one holds its lane, or may leave its place as a copy. */

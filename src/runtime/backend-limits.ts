@@ -3,7 +3,7 @@ import type { Transport } from '../transport/transport.ts'
 import type { SendOptions } from './send.ts'
 import type { CheckedSendOptions } from './send-options.ts'
 
-/** What a send can ask of a backend is in its traits. */
+/** What a send can ask of a backend is in its traits; of priorities those of its queue. */
 export type Backend = Pick<Transport, 'name' | 'traits'>
 
 type Asked = Partial<Pick<CheckedSendOptions, 'delayMs' | 'readyAt' | 'priority'>> &
@@ -17,9 +17,11 @@ export function refuseBeyondBackend(
 ): void {
   const { priority = 0, delayMs = 0, readyAt, orderingKey } = options
   if (priority > 0 && priority >= traits.priorities) {
-    const levels =
-      traits.priorities === 1 ? 'no priorities' : `priorities below ${traits.priorities}`
-    found.add(`priority: ${name} knows ${levels}, got ${priority}; leave it out`)
+    found.add(
+      traits.priorities === 1
+        ? `priority: the queue has no priorities on ${name}, got ${priority}; leave it out, or say with priorities how many levels it has`
+        : `priority: the queue has ${traits.priorities} levels, got ${priority}; expected at most ${traits.priorities - 1}`,
+    )
   }
   const asked = delayMs > 0 ? 'delayMs' : 'readyAt'
   const isLater = delayMs > 0 || readyAt !== undefined

@@ -22,6 +22,7 @@ const KEYS = [
   'retry',
   'dedupe',
   'capacity',
+  'priorities',
   'ageingMs',
   'fairBy',
   'fairWeight',
@@ -71,6 +72,10 @@ export function defineQueue<Schema extends StandardSchemaV1>(
       }),
     },
     capacity: resolveCapacity(options, found),
+    priorities:
+      options.priorities === undefined
+        ? undefined
+        : found.number('priorities', options.priorities, { min: 2, max: 10 }),
     ageingMs: resolveAgeing(options, found),
     ...(options.downstream ? { downstream: options.downstream } : {}),
     rateLimit: resolveRateLimit(options.rateLimit, found),

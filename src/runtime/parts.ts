@@ -14,6 +14,7 @@ import { capacityRefusals } from './capacity-refusals.ts'
 import type { ResolvedClaimCheck } from './claim-check-choice.ts'
 import type { MillraceOptions } from './create.ts'
 import { horizonMsOf, neededInboxTtlMs } from './horizon.ts'
+import { mostLevels } from './levels-of.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import { answered, type Opening, openingOf } from './opening.ts'
 import { orderRefusals } from './order-refusals.ts'
@@ -85,12 +86,12 @@ async function onBackend(
   const { name } = backend
   const where = `transport ${name}`
   refused.add(lacking(backend, hasStore))
-  const below = layered(backend, { ...resolved, store })
+  const below = layered(backend, { ...resolved, store, levels: mostLevels(resolved.queues) })
   const claimCheck = resolved.claimCheck && limited(resolved.claimCheck, below)
   const transport = keep(checked(below, claimCheck, resolved))
   refused.add(orderRefusals(transport, resolved.queues))
   refused.add(capacityRefusals(transport, resolved.queues))
-  refused.add(turnRefusals(transport, resolved.queues))
+  refused.add(turnRefusals({ transport, backend }, resolved.queues))
   const specs = resolved.queues.map(specOf)
   const { topology } = transport
   if (refused.any()) {
@@ -146,6 +147,9 @@ function specOf(queue: AnyQueue): QueueSpec {
   const onDead = queue.order?.onDead ?? 'continue'
   const ordered = queue.order === undefined ? {} : ({ ordered: true } as const)
   const spec = { name, owner, maxDepth, horizonMs, handlerTimeoutMs, onDead, ...ordered }
-  const turns = queue.ageingMs === undefined ? {} : { ageingMs: queue.ageingMs }
-  return { ...spec, attempts: retry.attempts, ...turns }
+  return {
+    ...{ ...spec, attempts: retry.attempts },
+    ...(queue.ageingMs === undefined ? {} : { ageingMs: queue.ageingMs }),
+    ...(queue.priorities === undefined ? {} : { priorities: queue.priorities }),
+  }
 }

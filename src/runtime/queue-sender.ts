@@ -7,6 +7,7 @@ import type { Counting } from './counters.ts'
 import type { Departures } from './departures.ts'
 import { drainRate } from './drain-rate.ts'
 import type { HeldLine } from './held-line.ts'
+import { levelsOf } from './levels-of.ts'
 import type { AnyQueue } from './queue.ts'
 import { queueTotal } from './queue-total.ts'
 import { type Sender, sender } from './sender.ts'
@@ -37,6 +38,7 @@ export function queueSender(options: QueueSenderOptions): {
   const total = queueTotal({ queue: queue.name, transport, now })
   const drain = drainRate({ now, maxMs: retryAfterMaxMs(queue), total })
   const admitted = admission({ queue, transport, now, drain, total })
+  const traits = { ...transport.traits, priorities: levelsOf(queue, transport) }
   const plain = sender({
     queue,
     clock,
@@ -44,7 +46,7 @@ export function queueSender(options: QueueSenderOptions): {
     held,
     transactions,
     admission: admitted,
-    prepare: { newId, backend: transport },
+    prepare: { newId, backend: { name: transport.name, traits } },
     drain,
     onSent: (messages) => {
       counters.sent += messages

@@ -43,9 +43,15 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
     readonly windowMs: number
   }
   /**
+   * How many levels of `priority` its messages have, 2 to 10: 0 to one less. Memory, SQLite and Postgres have them by themselves; RabbitMQ, NATS and SQS
+   * standard get a queue for each level, `<name>-p1` and so on beside the queue itself. Refused at start elsewhere, and there together with
+   * `orderingKey`. Default: ten on memory, SQLite and Postgres, none elsewhere.
+   */
+  readonly priorities?: number
+  /**
    * What a level of `priority` is worth, in ms of waiting: a message is overtaken by those of a higher priority only while they became
    * ready less than that for each level after it, so the lowest of ten waits at most for what became ready up to nine times that
-   * after it. 1 to 2,592,000,000 (30 days). Default 60,000. Refused where the transport has no priorities.
+   * after it. 1 to 2,592,000,000 (30 days). Default 60,000. Refused where the queue has no priorities.
    */
   readonly ageingMs?: number
   /**
@@ -111,6 +117,8 @@ export interface QueueDefinition<In = unknown, Out = unknown> {
   readonly retry: RetryOptions
   readonly dedupe: { readonly windowMs: number }
   readonly capacity: CapacityChoice
+  /** Undefined: as many as the transport has by itself. */
+  readonly priorities: number | undefined
   /** Undefined: the transport's default, a minute where there are priorities. */
   readonly ageingMs: number | undefined
   /** A method, as idempotencyKey. */

@@ -4,7 +4,7 @@ export interface SendOptions {
   readonly delayMs?: number
   /** Not before this moment: epoch ms or a Date. Not together with `delayMs`. */
   readonly readyAt?: number | Date
-  /** Integer 0 to 9, higher first. Default 0. */
+  /** Integer 0 to 9, higher first, below `priorities` where the queue names them. Default 0. */
   readonly priority?: number
   /**
    * Remembered with a hash of the payload for `dedupe.windowMs`: the same key and payload stores nothing and answers

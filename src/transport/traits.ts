@@ -38,6 +38,8 @@ export interface Traits {
   readonly deadLetters: 'native' | 'none'
   /** How many levels; 1 means none. */
   readonly priorities: number
+  /** `queues`: only a queue that names its levels has them, up to `priorities`, each as a queue of the backend. Absent: every queue has them. */
+  readonly prioritiesBy?: 'queues'
   /** Messages of one priority that have a fair key take turns by key; see `fair-share.ts`. Absent: such a message is refused. */
   readonly fairness?: true
   /** `exact`: send answers `full` at the limit; `sampled`: the runtime counts from `browse.gauge`. */

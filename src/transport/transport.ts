@@ -148,6 +148,8 @@ export interface QueueSpec {
   readonly onDead?: 'continue' | 'halt-key'
   /** What a level of priority is worth, in ms of waiting; see `ageing.ts`. Absent: a minute. */
   readonly ageingMs?: number
+  /** How many levels of priority it has, 2 to 10, where they are queues of the backend (`traits.prioritiesBy`). Absent: one. */
+  readonly priorities?: number
 }
 
 export interface Topology {

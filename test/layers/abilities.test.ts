@@ -23,7 +23,7 @@ const rows: readonly (readonly [
   what: string,
   traits: Traits,
   browse: Browse,
-  expected: Readonly<Record<Need, From>>,
+  expected: Readonly<Partial<Record<Need, From>>>,
 ])[] = [
   [
     'a database does all by itself',
@@ -36,6 +36,7 @@ const rows: readonly (readonly [
       keys: 'backend',
       pauses: 'backend',
       crashes: 'backend',
+      priorities: 'backend',
     },
   ],
   [
@@ -49,6 +50,7 @@ const rows: readonly (readonly [
       keys: 'store',
       pauses: 'store',
       crashes: 'store',
+      priorities: 'layer',
     },
   ],
   [
@@ -88,6 +90,7 @@ const rows: readonly (readonly [
       keys: 'store',
       pauses: 'backend',
       crashes: 'backend',
+      priorities: 'backend',
     },
   ],
 ]

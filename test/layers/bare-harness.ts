@@ -10,6 +10,8 @@ export interface BareHarnessOptions {
   readonly name: string
   /** What the broker below can do beyond a bare one. */
   readonly more?: (memory: Traits) => Partial<Traits>
+  /** How many levels each queue names. */
+  readonly levels?: number
   /** What stands on it. */
   readonly on: (broker: Transport, time: VirtualClock) => Promise<MortalTop> | MortalTop
 }
@@ -18,12 +20,13 @@ export interface BareHarnessOptions {
 export type MortalTop = Transport & { readonly die?: () => void }
 
 /** Layers on a bare broker as a subject of the kit. Every connection knows every queue, as in an app. */
-export function bareHarness({ name, more, on }: BareHarnessOptions): Harness {
+export function bareHarness({ name, more, levels, on }: BareHarnessOptions): Harness {
   const memory = memoryHarness()
   const { time, leaseMs, slow, dispose } = memory
   const signal = new AbortController().signal
   const open = new Set<Transport>()
   const known: QueueSpec[] = []
+  const named = levels === undefined ? {} : { priorities: levels }
   const deaths = new WeakMap<Transport, () => Promise<void>>()
   return {
     name,
@@ -59,7 +62,7 @@ export function bareHarness({ name, more, on }: BareHarnessOptions): Harness {
     async freshQueue({ owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }
       const name = await memory.freshQueue({ owner })
-      const queue = { name, owner, maxDepth: undefined, ...ageing }
+      const queue = { name, owner, maxDepth: undefined, ...ageing, ...named }
       known.push(queue)
       await Promise.all([...open].map((transport) => transport.topology.ensure([queue], signal)))
       return queue.name

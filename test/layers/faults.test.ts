@@ -11,6 +11,7 @@ import { deadLetters } from '../../src/layers/dead-letters.ts'
 import { delays } from '../../src/layers/delays.ts'
 import { faulty } from '../../src/layers/faulty.ts'
 import { pauses } from '../../src/layers/pauses.ts'
+import { priorities } from '../../src/layers/priorities.ts'
 import { rememberedKeys } from '../../src/layers/remembered-keys.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
@@ -36,7 +37,7 @@ function troubledHarness(seed: number, rate: number): Harness {
   const random = seededRandom(`layers ${seed}`)
   const connector = memoryStore()
   return bareHarness({
-    name: `faults, seed ${seed}`,
+    ...{ name: `faults, seed ${seed}`, more: () => ({ priorities: 1 }), levels: 3 },
     on: async (broker, clock) => {
       const { thing, die } = mortalStore(await connectStore(connector, clock))
       const store = faultyStore(thing, random, rate)
@@ -54,6 +55,7 @@ function troubledHarness(seed: number, rate: number): Harness {
         },
       })
       const steps = [
+        (inner: Transport) => priorities(inner, { most: 3, clock }),
         (inner: Transport) => delays(inner, { store, clock, logger: silentLogger }),
         copies,
         (inner: Transport) => crashMarks(inner, { store, clock, random, copied: true }),
@@ -103,7 +105,9 @@ for (let seed = 1; seed <= SEEDS; seed++) {
           call.catch(() => undefined),
           60_000,
         )
-      const sent = Array.from({ length: 40 }, (_, i) => scope.message(keyed(`k${i}`)))
+      const sent = Array.from({ length: 40 }, (_, i) =>
+        scope.message({ ...keyed(`k${i}`), priority: i % 3 }),
+      )
       for (let left = sent; left.length > 0; ) {
         const [first, ...rest] = left
         const outcomes = first && (await tried(near.send(queue, [first], { signal: never })))

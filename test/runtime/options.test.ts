@@ -33,6 +33,7 @@ test('defineQueue refuses whatever is no option, at any depth, and says what it 
     [{ ...orders, dedupe: [] }, 'dedupe: expected { windowMs }, got an empty list'],
     [{ ...orders, fairBy: 'tenant' }, 'fairBy: expected a function, got "tenant"'],
     [{ ...orders, fairWeight: () => 1 }, 'fairWeight: has no meaning without fairBy'],
+    [{ ...orders, priorities: 1 }, 'priorities: expected an integer from 2 to 10, got 1'],
     [{ ...orders, ageingMs: 0 }, 'ageingMs: expected an integer from 1 to 2592000000, got 0'],
     [{ ...orders, codec: {} }, 'codec: expected {', 'got an empty object without contentType'],
     [{ ...orders, codec: null }, 'codec: expected {', 'got null'],

@@ -38,7 +38,7 @@ test('what the backend cannot do is refused by name, all at once', async (t) => 
   await assert.rejects(app.send(orders, 'a', { priority: 3, delayMs: 86_400_001 }), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
-      'send to queue "orders": priority: memory knows no priorities, got 3; leave it out; ' +
+      'send to queue "orders": priority: the queue has no priorities on memory, got 3; leave it out, or say with priorities how many levels it has; ' +
       'delayMs: memory keeps a message waiting for at most 86400000 ms, got 86400001; send it later, or use a database as the transport',
   })
   assert.equal((await app.admin.stats(orders)).depth, 0)

@@ -6,7 +6,7 @@ import { memoryStore } from 'millrace/store'
 import { layered } from '../../src/layers/layered.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
-import type { Connector, Transport } from '../../src/transport/transport.ts'
+import type { Connector, QueueSpec, Transport } from '../../src/transport/transport.ts'
 
 /** A thousand messages are settled within it also on a machine that is busy with something else. */
 const LEASE_MS = 2_000
@@ -34,37 +34,56 @@ export function connecting(connector: Connector): Promise<Transport> {
 export interface NatsHarnessOptions extends NatsSettings {
   /** With all that a store brings on top, as an app would have it. */
   readonly withStore?: boolean
+  /** How many levels of priority each queue names. */
+  readonly levels?: number
 }
 
 /** Every connection is the test's own, so that it can vanish: closed under us, with messages in hand. */
 export async function natsHarness(
   servers: string,
-  { withStore = false, ...settings }: NatsHarnessOptions = {},
+  { withStore = false, levels, ...settings }: NatsHarnessOptions = {},
 ): Promise<Harness> {
   const { lanes } = settings
   const prefix = freshPrefix()
   const store = withStore ? await memoryStore().connect(context) : undefined
   const connections = new Map<Transport, NatsConnection>()
+  const open = new Set<Transport>()
+  const known: QueueSpec[] = []
   const connect = async (): Promise<Transport> => {
     const connection = await dial({ servers })
     const raw = await connecting(nats({ connection, prefix, ackWaitMs: LEASE_MS, ...settings }))
-    const transport = layered(raw, { ...context, store })
+    const top = layered(raw, { ...context, store, levels })
+    const transport: Transport = {
+      ...top,
+      close: () => {
+        open.delete(transport)
+        return top.close()
+      },
+    }
+    open.add(transport)
+    // Every connection knows every queue, as in an app.
+    if (levels !== undefined) await transport.topology.ensure(known, context.signal)
     connections.set(transport, connection)
     return transport
   }
   const first = await connect()
   const version = connections.get(first)?.info?.version
-  let queues = 0
+  const named = levels === undefined ? {} : { priorities: levels }
   return {
-    name: `nats ${version}${lanes === undefined ? '' : ', lanes'}${withStore ? ' with a store' : ''}`,
+    name: `nats ${version}${lanes === undefined ? '' : ', lanes'}${withStore ? ' with a store' : ''}${levels === undefined ? '' : ` and ${levels} levels`}`,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
-      queues += 1
-      const name = `queue ${queues}`
-      const { signal } = new AbortController()
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
+      const ageing = ageingMs === undefined ? {} : { ageingMs }
       const ordered = lanes === undefined ? {} : ({ ordered: true } as const)
-      await first.topology.ensure([{ name, owner, maxDepth, ...ordered }], signal)
-      return name
+      const spec = { name: `queue ${known.length + 1}`, owner, maxDepth, ...ordered }
+      const queue = { ...spec, ...ageing, ...named }
+      known.push(queue)
+      await first.topology.ensure([queue], context.signal)
+      if (levels === undefined) return queue.name
+      const others = [...open].map(({ topology }) => topology.ensure([queue], context.signal))
+      // One that another test closes meanwhile needs to know no more.
+      await Promise.allSettled(others)
+      return queue.name
     },
     slow: 1,
     leaseMs: LEASE_MS,

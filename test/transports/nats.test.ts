@@ -9,7 +9,12 @@ const servers = backendUrl('nats')
 
 const kits: Kit[] = []
 /** Eight lanes: the keys of the promises, A, B and C, are in three of them. */
-const kinds = [{ withStore: false }, { withStore: true }, { lanes: 8 }] as const
+const kinds = [
+  { withStore: false },
+  { withStore: true },
+  { lanes: 8 },
+  { withStore: true, levels: 3 },
+] as const
 for (const kind of servers === undefined ? [] : kinds) {
   const harness = await natsHarness(servers ?? '', kind)
   kits.push({

@@ -3,6 +3,7 @@ import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type RabbitmqSettings, rabbitmq } from 'millrace/rabbitmq'
 import { memoryStore } from 'millrace/store'
 import { layered } from '../../src/layers/layered.ts'
+import { levelQueues } from '../../src/layers/levels.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { read } from '../../src/model/probe.ts'
@@ -24,12 +25,16 @@ export interface RabbitHarnessOptions {
   readonly queueType: 'quorum' | 'classic'
   /** With all layers that it calls for, on a store in memory. */
   readonly layers?: boolean
+  /** How many levels of priority each queue names; with layers. */
+  readonly levels?: number
 }
 
 /** Its queues are of its own and go away with it. Every connection knows every queue, as in an app. */
 export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harness> {
-  const { url, queueType, layers = false } = options
-  const prefix = `kit-${queueType}-${layers ? 'layered-' : ''}${process.pid}-`
+  const { url, queueType, layers = false, levels } = options
+  const kind = `${layers ? 'layered-' : ''}${levels === undefined ? '' : 'levels-'}`
+  const prefix = `kit-${queueType}-${kind}${process.pid}-`
+  const named = levels === undefined ? {} : { priorities: levels }
   const stores = memoryStore()
   const known: QueueSpec[] = []
   const open = new Set<Transport>()
@@ -37,8 +42,16 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   const cuts = new WeakMap<Transport, () => void>()
   const onLayers = async (raw: Transport): Promise<MortalTop> => {
     const { thing: store, die } = mortalStore(await stores.connect(context))
-    const top = { ...layered(raw, { ...context, store }), die }
-    await top.topology.ensure(known, signal)
+    const below = layered(raw, { ...context, store, levels })
+    await below.topology.ensure(known, signal)
+    const top: MortalTop = {
+      ...below,
+      die,
+      close: () => {
+        open.delete(top)
+        return below.close()
+      },
+    }
     open.add(top)
     return top
   }
@@ -65,13 +78,16 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   }
   const first = await connect()
   return {
-    name: `rabbitmq ${queueType}${layers ? ' + store' : ''}`,
+    name: `rabbitmq ${queueType}${layers ? ' + store' : ''}${levels === undefined ? '' : ` + ${levels} levels`}`,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
-      const queue = { name: `queue ${known.length}`, owner, maxDepth }
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
+      const ageing = ageingMs === undefined ? {} : { ageingMs }
+      const queue = { name: `queue ${known.length}`, owner, maxDepth, ...ageing, ...named }
       known.push(queue)
       await first.topology.ensure([queue], signal)
-      for (const one of open) await one.topology.ensure([queue], signal).catch(() => {})
+      const others = [...open].map(({ topology }) => topology.ensure([queue], signal))
+      // One that another test closes meanwhile needs to know no more.
+      await Promise.allSettled(others)
       return queue.name
     },
     slow: 1,
@@ -81,7 +97,8 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
       await first.close()
       const connection = await amqpConnect(url)
       const channel = await connection.createChannel()
-      for (const { name } of known) await channel.deleteQueue(`${prefix}${name}`)
+      const all = known.flatMap(({ name }) => levelQueues(name, levels ?? 1))
+      for (const name of all) await channel.deleteQueue(`${prefix}${name}`)
       await connection.close()
     },
   }

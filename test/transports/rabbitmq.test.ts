@@ -11,6 +11,7 @@ const subjects = [
   { queueType: 'quorum' },
   { queueType: 'classic' },
   { queueType: 'quorum', layers: true },
+  { queueType: 'quorum', layers: true, levels: 3 },
 ] as const
 
 const kits: Kit[] = []

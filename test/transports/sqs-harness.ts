@@ -45,10 +45,13 @@ export interface SqsHarnessOptions {
   readonly kind: 'standard' | 'fifo'
   /** With every layer on top that the traits call for, on a store that all connections share. */
   readonly isLayered: boolean
+  /** How many levels of priority each queue names; with layers. */
+  readonly levels?: number
 }
 
 export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
-  const { server, kind, isLayered } = options
+  const { server, kind, isLayered, levels } = options
+  const named = levels === undefined ? {} : { priorities: levels }
   const shared = isLayered ? memoryStore() : undefined
   const opened = new Set<Transport>()
   const tops = new Set<MortalTop>()
@@ -56,7 +59,7 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
   const connect = async (topology: 'create' | 'none' = 'none'): Promise<Transport> => {
     const settings = { ...account, endpoint: server.url, kind, timeoutMs: 10_000, topology }
     const raw = await open(sqs(settings))
-    const transport: MortalTop = shared === undefined ? raw : await withStore(raw, shared)
+    const transport: MortalTop = shared === undefined ? raw : await withStore(raw, shared, levels)
     // Every connection knows every queue, as in an app.
     if (isLayered) await transport.topology.ensure(known, signal)
     opened.add(transport)
@@ -72,10 +75,11 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
   }
   const first = await connect('create')
   return {
-    name: `sqs ${kind} (${server.name})${isLayered ? ' + layers on a memory store' : ''}`,
+    name: `sqs ${kind} (${server.name})${isLayered ? ' + layers on a memory store' : ''}${levels === undefined ? '' : ` + ${levels} levels`}`,
     connect: () => connect(),
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER } = {}) {
-      const spec = { name: freshName(), owner, maxDepth }
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
+      const ageing = ageingMs === undefined ? {} : { ageingMs }
+      const spec = { name: freshName(), owner, maxDepth, ...ageing, ...named }
       known.push(spec)
       await first.topology.ensure([spec], signal)
       const others = isLayered ? [...opened] : []
@@ -93,11 +97,15 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
   }
 }
 
-async function withStore(raw: Transport, shared: StoreConnector): Promise<MortalTop> {
+async function withStore(
+  raw: Transport,
+  shared: StoreConnector,
+  levels: number | undefined,
+): Promise<MortalTop> {
   const { thing: store, die } = mortalStore(await shared.connect(context))
   const { clock, random, logger } = context
   const broker = mortal(raw)
-  const top = layered(broker.thing, { store, clock, random, logger })
+  const top = layered(broker.thing, { store, clock, random, logger, levels })
   return {
     ...top,
     die: () => {

@@ -2,20 +2,19 @@ import { conformance } from 'millrace/conformance'
 import { recordResult } from '../conformance-results.ts'
 import { kitDepth } from '../depth.ts'
 import { type Kit, runKits } from '../kits.ts'
-import { sqsHarness } from './sqs-harness.ts'
+import { type SqsHarnessOptions, sqsHarness } from './sqs-harness.ts'
 import { sqsServers } from './sqs-servers.ts'
 
 /**
  * The layers stand on ElasticMQ only: on a busy machine fauxqs takes seconds for an answer, longer than a lease, and then a
  * message doubles with its copy, as it may.
  */
-const subjects = sqsServers().flatMap((server) =>
-  (['standard', 'fifo'] as const).flatMap((kind) =>
-    (server.name === 'elasticmq' ? [false, true] : [false]).map((isLayered) => {
-      return { server, kind, isLayered }
-    }),
-  ),
-)
+const subjects = sqsServers().flatMap((server): readonly SqsHarnessOptions[] => {
+  const bare = (['standard', 'fifo'] as const).map((kind) => ({ server, kind, isLayered: false }))
+  if (server.name !== 'elasticmq') return bare
+  const layered = bare.map((one) => ({ ...one, isLayered: true }))
+  return [...bare, ...layered, { server, kind: 'standard', isLayered: true, levels: 3 }]
+})
 
 const kits: Kit[] = []
 for (const subject of subjects) {

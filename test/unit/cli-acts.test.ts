@@ -279,7 +279,7 @@ test('doctor says what the backend does by itself, and that nothing is wrong', a
   assert.equal(health.ok, true)
   assert.deepEqual(
     abilities.map(({ need }: { need: string }) => need),
-    ['delays', 'attempts', 'deadLetters', 'keys', 'pauses', 'crashes'],
+    ['delays', 'attempts', 'deadLetters', 'keys', 'pauses', 'crashes', 'priorities'],
   )
 })
 

@@ -22,8 +22,8 @@ export interface SubscriptionParts {
 
 /** What was pushed and nobody has asked for goes back to the queue after this long: others may be free. */
 const UNASKED_MS = 250
-/** How long the first receive looks for what the broker begins to push. */
-const FIRST_LOOK_MS = 50
+/** How long the first receive looks for what the broker begins to push; of levels of priority that tells which is the first. */
+const FIRST_LOOK_MS = 250
 const CLOSE_TIMEOUT_MS = 2_000
 
 export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subscription> {
