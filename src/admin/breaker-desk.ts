@@ -1,6 +1,7 @@
 import type { Breakers } from '../flow/breakers.ts'
 import { countsOf } from '../flow/count-window.ts'
 import { OptionsError } from '../model/errors.ts'
+import { isName, NAME_RULE } from '../model/kept-text.ts'
 import { show } from '../model/problems.ts'
 import type { Admin, BreakerView, QueueRef } from './admin.ts'
 import type { AdminContext } from './context.ts'
@@ -62,11 +63,10 @@ export function breakerDesk(context: AdminContext): Admin['breakers'] {
 }
 
 function checkDownstream(queue: string, downstream: unknown): void {
-  const isName = typeof downstream === 'string' && downstream.length > 0
-  if (isName && downstream.length <= 255 && !downstream.includes('\0')) return
+  if (isName(downstream)) return
   throw new OptionsError(
     `breakers of queue "${queue}"`,
-    [`downstream: expected a text of 1 to 255 characters, got ${show(downstream)}`],
+    [`downstream: expected ${NAME_RULE}, got ${show(downstream)}`],
     { queue },
   )
 }

@@ -5,6 +5,7 @@ import type { Logger } from '../model/logger.ts'
 import type { HeldSlot, SlotCount, Slots } from '../store/slots.ts'
 import { nameGiver } from './name-giver.ts'
 import { queueWarning } from './queue-warning.ts'
+import { refusedByStore } from './refused-by-store.ts'
 import type { SlotFound } from './slot-asks.ts'
 import { type SlotRounds, slotRounds } from './slot-rounds.ts'
 import { keptTurns } from './turns.ts'
@@ -16,7 +17,7 @@ export interface ConcurrencyLimiter {
   readonly maxPerKey: number | undefined
   /** `max` where all workers share it. */
   readonly sharedMax: number | undefined
-  /** A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. Rejects with a PermanentError for a payload without a key. */
+  /** A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. Rejects with a PermanentError for a payload without a key, or with one that the store refuses. */
   ask(payload: unknown): Promise<RunSlot | SlotWait>
   /** How many messages may be taken at once. */
   appetite(): number
@@ -103,7 +104,9 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
       const key = keyOf?.(payload)
       firstAskedAt ??= clock.now()
       const found = await rounds.ask(key)
-      if (found.as !== 'held') return { delayMs: waitOf(found.of, key) }
+      if (found.as === 'refused')
+        throw refusedByStore(queue, 'slot (concurrencyLimit)', found.cause)
+      if (found.as === 'full') return { delayMs: waitOf(found.of, key) }
       return runSlot(found, keeper, rounds)
     },
     appetite: rounds.appetite,

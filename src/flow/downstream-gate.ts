@@ -1,6 +1,8 @@
+import { isRefusedCall } from '../store/refused-call.ts'
 import type { BoardUser } from './breaker-board.ts'
 import { type GateSettings, gateRate, gateThrottled, gateWaitMs } from './gate.ts'
 import { queueWarning } from './queue-warning.ts'
+import { refusedByStore } from './refused-by-store.ts'
 
 /** Keeps messages from a downstream that asked for a pause, and lets few go at first afterwards. */
 export interface DownstreamGate {
@@ -39,6 +41,7 @@ export function downstreamGate(options: DownstreamGateOptions): DownstreamGate {
       const { taken, retryAfterMs } = await share.buckets.take(nameOf(queue, downstream), rate, 1)
       return taken ? undefined : Math.max(retryAfterMs ?? AWAY_MS, turn())
     } catch (error) {
+      if (isRefusedCall(error)) throw refusedByStore(queue, 'token (gate)', error)
       warn(`nobody can be let through to ${JSON.stringify(downstream)}`, error)
       return AWAY_MS
     }

@@ -1,9 +1,7 @@
 import { messageOfError } from '../model/describe-error.ts'
 import { PermanentError } from '../model/errors.ts'
+import { isName, NAME_RULE } from '../model/kept-text.ts'
 import { show } from '../model/problems.ts'
-
-/** Stores take names of so many characters. */
-const NAME_MAX = 255
 
 export interface NameGiver {
   readonly queue: string
@@ -21,7 +19,7 @@ export function nameGiver(
 ): (payload: unknown) => string {
   const refuse = (why: string, cause?: unknown): never => {
     throw new PermanentError(
-      `${what} of queue "${queue}" ${why}; expected a text of 1 to ${NAME_MAX} characters for every payload`,
+      `${what} of queue "${queue}" ${why}; expected ${NAME_RULE}, for every payload`,
       { cause },
     )
   }
@@ -34,7 +32,6 @@ export function nameGiver(
   }
   return (payload) => {
     const name = called(payload)
-    const isName = typeof name === 'string' && name.length > 0 && name.length <= NAME_MAX
-    return isName && !name.includes('\0') ? name : refuse(`gave ${show(name)}`)
+    return isName(name) ? name : refuse(`gave ${show(name)}`)
   }
 }

@@ -2,13 +2,15 @@ import type { Clock } from '../model/clock.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Buckets } from '../store/buckets.ts'
+import { isRefusedCall } from '../store/refused-call.ts'
 import { nameGiver } from './name-giver.ts'
 import type { RateLimit } from './rate-limit.ts'
+import { refusedByStore } from './refused-by-store.ts'
 import { forgetOldest, keptTurns } from './turns.ts'
 
 /** The rates of one queue: of all its messages, and of those of one key. */
 export interface RateLimiter {
-  /** Undefined: it may run. A number: it waits so long, in ms, given back without blame. Rejects with a PermanentError for a payload without a key. */
+  /** Undefined: it may run. A number: it waits so long, in ms, given back without blame. Rejects with a PermanentError for a payload without a key, or with one that the store refuses. */
   ask(payload: unknown): Promise<number | undefined>
 }
 
@@ -40,6 +42,7 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiter {
       if (taken) return undefined
       return turns.next(name, retryAfterMs ?? AWAY_MS, limit.perSecond)
     } catch (error) {
+      if (isRefusedCall(error)) throw refusedByStore(queue, 'token (rateLimit)', error)
       const what = `its rate cannot be counted (${messageOfError(error)}); its messages wait`
       if (!failing) logger.warn(`queue "${queue}": ${what}`, { queue })
       failing = true

@@ -7,12 +7,12 @@ export interface SlotAsks {
   /** Up to `max`; they are told, or wait again. */
   take(max: number): readonly SlotAsk[]
   /**
-   * Those for which the pool is full wait again, but for those that have waited long enough. Undefined: nobody could say, or the answer
+   * Those for which the pool is full wait again, but for those that have waited long enough. No answer: nobody could say, or the answer
    * was lost; they wait, too, and ask under the same name, so that none leaks what it may have got. True when somebody was told something.
    */
   tell(
     batch: readonly SlotAsk[],
-    answers: readonly SlotAnswer[] | undefined,
+    answers: readonly (SlotReply | undefined)[],
     times: { readonly askedAt: number; readonly now: number },
   ): boolean
   /** All that wait are told that it is full, and from now on nobody waits. */
@@ -24,10 +24,19 @@ export interface SlotAsk extends SlotRequest {
   readonly answer: (found: SlotFound) => void
 }
 
+/** What the store said of one, or that it took no such call. */
+export type SlotReply = SlotAnswer | SlotRefused
+
+export interface SlotRefused {
+  readonly as: 'refused'
+  readonly cause: unknown
+}
+
 export type SlotFound =
   | { readonly as: 'held'; readonly slot: HeldSlot; readonly askedAt: number }
   /** Also when nobody could say for long. */
   | { readonly as: 'full'; readonly of: 'pool' | 'key' }
+  | SlotRefused
 
 /** A broker's patience with what it handed out has an end: 30 minutes on RabbitMQ, less elsewhere. */
 const WAIT_MAX_MS = 30_000
@@ -46,18 +55,19 @@ export function slotAsks(): SlotAsks {
     },
     take: (max) => waiting.splice(0, max),
     tell(batch, answers, { askedAt, now }) {
-      const refused = batch.filter((one, i) => {
-        const answer = answers?.[i] ?? { as: 'full', of: 'pool' }
+      const left = batch.filter((one, i) => {
+        const answer = answers[i] ?? { as: 'full', of: 'pool' }
         if (answer.as === 'held') {
           one.answer({ as: 'held', slot: { holder: one.holder, fence: answer.fence }, askedAt })
           return false
         }
-        const mayWait = answer.of === 'pool' && !stopped && now - one.since < WAIT_MAX_MS
+        const isFull = answer.as === 'full' && answer.of === 'pool'
+        const mayWait = isFull && !stopped && now - one.since < WAIT_MAX_MS
         if (!mayWait) one.answer(answer)
         return mayWait
       })
-      waiting = [...refused, ...waiting]
-      return refused.length < batch.length
+      waiting = [...left, ...waiting]
+      return left.length < batch.length
     },
     stop() {
       stopped = true

@@ -1,9 +1,10 @@
 import type { Cancel, Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
+import { isRefusedCall } from '../store/refused-call.ts'
 import type { HeldSlot, SlotLimits, Slots } from '../store/slots.ts'
 import { holderOf } from './holder.ts'
 import { queueWarning } from './queue-warning.ts'
-import { type SlotFound, slotAsks } from './slot-asks.ts'
+import { type SlotAsk, type SlotFound, type SlotReply, slotAsks } from './slot-asks.ts'
 
 /** Asks for the slots of one queue and gives them back, one call for all that want something at the time. */
 export interface SlotRounds {
@@ -57,7 +58,7 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
     const askedAt = clock.now()
     const answers = await calls.acquire(batch)
     const isNews = asks.tell(batch, answers, { askedAt, now: clock.now() })
-    const isFull = answers?.some((one) => one.as === 'full' && one.of === 'pool') ?? true
+    const isFull = batch.some((_, i) => isFullPool(answers[i]))
     appetite = isFull ? 1 : Math.min(BATCH_MAX, appetite * 2)
     pollMs = isNews ? POLL_MIN_MS : slower()
   }
@@ -111,11 +112,14 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
   }
 }
 
+/** Also when nobody could say. */
+function isFullPool(answer: SlotReply | undefined): boolean {
+  return answer === undefined || (answer.as === 'full' && answer.of === 'pool')
+}
+
 interface SlotCalls {
-  /** Undefined: nobody could say. */
-  acquire(
-    batch: Parameters<Slots['acquire']>[2],
-  ): Promise<Awaited<ReturnType<Slots['acquire']>> | undefined>
+  /** In the order of the batch; undefined where nobody could say. */
+  acquire(batch: readonly SlotAsk[]): Promise<readonly (SlotReply | undefined)[]>
   /** False: they may be held still. */
   release(batch: readonly HeldSlot[]): Promise<boolean>
 }
@@ -125,20 +129,33 @@ function slotCalls(options: SlotRoundsOptions): SlotCalls {
   const { slots, pool, limits, leaseMs } = options
   const warn = queueWarning(options)
   let failing = false
-  const failed = (what: string, error: unknown): undefined => {
+  const failed = (what: string, error: unknown): void => {
     if (!failing) warn(what, error)
     failing = true
   }
+  const acquire: SlotCalls['acquire'] = async (batch) => {
+    try {
+      const answers = await slots.acquire(pool, limits, batch, leaseMs)
+      failing = false
+      return answers
+    } catch (error) {
+      if (isRefusedCall(error)) return await without(batch, error)
+      failed('its slots (concurrencyLimit) cannot be counted; its messages wait', error)
+      return batch.map(() => undefined)
+    }
+  }
+  /** One of them is what no store takes, and must not keep the others: which one, halves tell. */
+  const without = async (
+    batch: readonly SlotAsk[],
+    cause: unknown,
+  ): Promise<readonly (SlotReply | undefined)[]> => {
+    if (batch.length === 1) return [{ as: 'refused', cause }]
+    const middle = batch.length >> 1
+    const first = await acquire(batch.slice(0, middle))
+    return [...first, ...(await acquire(batch.slice(middle)))]
+  }
   return {
-    async acquire(batch) {
-      try {
-        const answers = await slots.acquire(pool, limits, batch, leaseMs)
-        failing = false
-        return answers
-      } catch (error) {
-        return failed('its slots (concurrencyLimit) cannot be counted; its messages wait', error)
-      }
-    },
+    acquire,
     async release(batch) {
       try {
         await slots.release(pool, batch)
@@ -146,7 +163,8 @@ function slotCalls(options: SlotRoundsOptions): SlotCalls {
         return true
       } catch (error) {
         failed('its slots (concurrencyLimit) cannot be given back now', error)
-        return false
+        // Asked again it would say the same: they end with their lease.
+        return isRefusedCall(error)
       }
     },
   }

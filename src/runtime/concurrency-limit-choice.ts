@@ -7,7 +7,7 @@ export interface ConcurrencyLimitOptions<Payload> {
   readonly max?: number
   /** Of the messages of one key each. */
   readonly perKey?: {
-    /** 1 to 255 characters: a tenant, an account. */
+    /** 1 to 255 characters, without NUL and lone surrogates: a tenant, an account. */
     readonly key: (payload: Payload) => string
     /** 1 to 100,000. */
     readonly max: number

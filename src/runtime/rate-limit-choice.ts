@@ -6,11 +6,11 @@ import { type Problems, show } from '../model/problems.ts'
 export interface RateLimitOptions<Payload> {
   /** Of all messages of the queue, 0.001 to 1,000,000. Default: no limit. */
   readonly perSecond?: number
-  /** At once, after a quiet time; 1 to 1,000,000. Default: those of one second, at least 1. */
+  /** At once, after a quiet time; 1 to 1,000,000, and no more than ten years of the rate. Default: those of one second, at least 1. */
   readonly burst?: number
   /** Of the messages of one key each. */
   readonly perKey?: {
-    /** 1 to 255 characters: a tenant, an account. */
+    /** 1 to 255 characters, without NUL and lone surrogates: a tenant, an account. */
     readonly key: (payload: Payload) => string
     readonly perSecond: number
     readonly burst?: number
@@ -32,6 +32,8 @@ interface PerKey<Payload> extends RateLimit {
 }
 
 const MOST = 1_000_000
+/** Ten years: stores keep no bucket that takes longer to fill, and would refuse it for each message. */
+const FILL_MAX_S = 315_619_200
 
 export function resolveRateLimit<Payload>(
   options: RateLimitOptions<Payload> | undefined,
@@ -71,7 +73,7 @@ function limitOf(name: string, given: unknown, found: Problems): RateLimit {
   const perSecond = found.number(`${name}.perSecond`, read(given, 'perSecond'), rule)
   const burst = found.number(`${name}.burst`, read(given, 'burst'), {
     min: 1,
-    max: MOST,
+    max: Math.min(MOST, Math.floor(FILL_MAX_S * perSecond)),
     default: Math.max(1, perSecond),
     integer: false,
   })

@@ -1,4 +1,5 @@
 import { isId } from '../model/ids.ts'
+import { isKept } from '../model/kept-text.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import { type Backend, refuseBeyondBackend } from './backend-limits.ts'
 import type { SendOptions } from './send.ts'
@@ -134,7 +135,5 @@ function headerProblem(name: string, value: unknown): string | undefined {
   if (!HEADER_NAME.test(name)) return 'expected a name of 1 to 128 HTTP token characters'
   if (name.startsWith('millrace-')) return 'names that start with "millrace-" are reserved'
   if (typeof value !== 'string') return `expected a string, got ${show(value)}`
-  if (value.includes('\0') || !value.isWellFormed())
-    return 'expected text without NUL and lone surrogates'
-  return undefined
+  return isKept(value) ? undefined : 'expected text without NUL and lone surrogates'
 }

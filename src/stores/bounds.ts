@@ -1,8 +1,7 @@
 import { OptionsError } from '../model/errors.ts'
+import { NAME_MAX as ID_MAX, isKept, isName } from '../model/kept-text.ts'
 import { show } from '../model/problems.ts'
 
-/** Ids and keys; what senders may choose has at most so many characters. */
-const ID_MAX = 255
 /** Names that layers make, of a queue and a key for example. A name and little else must fit a page of an index. */
 const NAME_MAX = 512
 /** Most items in one call. */
@@ -13,23 +12,18 @@ const STATE_MAX = 1_000_000
 /** Ten years and their leap days. */
 const DURATION_MAX_MS: number = 3_653 * 86_400_000
 
-/** Text that every store keeps as it is: some databases take no NUL, and none a half character. */
-export function isKept(text: string, max: number = ID_MAX): boolean {
-  return text.length > 0 && text.length <= max && !text.includes('\0') && text.isWellFormed()
-}
-
 export function checkIds(what: string, ids: readonly string[]): void {
-  const bad = ids.find((id) => !isKept(id))
+  const bad = ids.find((id) => !isName(id))
   if (bad !== undefined) throw refused(what, `expected 1 to ${ID_MAX} characters`, bad)
 }
 
 export function checkName(what: string, name: string): void {
-  if (!isKept(name, NAME_MAX)) throw refused(what, `expected 1 to ${NAME_MAX} characters`, name)
+  if (!isName(name, NAME_MAX)) throw refused(what, `expected 1 to ${NAME_MAX} characters`, name)
 }
 
 export function checkState(value: string): void {
-  const fits = value.length <= STATE_MAX && !value.includes('\0') && value.isWellFormed()
-  if (!fits) throw refused('value', `expected well-formed text of up to ${STATE_MAX}`, value)
+  if (value.length > STATE_MAX || !isKept(value))
+    throw refused('value', `expected well-formed text of up to ${STATE_MAX}`, value)
 }
 
 export function checkBatch(batch: readonly unknown[]): void {

@@ -1,8 +1,9 @@
+import { isName } from '../model/kept-text.ts'
 import type { DelayedMessages } from '../store/delayed-messages.ts'
 import type { Journal } from '../store/journal.ts'
 import type { KeyedMessage, KeyMemory, Reservation } from '../store/key-memory.ts'
 import type { StoredShelf } from '../store/stored-shelf.ts'
-import { checkBatch, checkBody, checkIds, checkMax, checkMs, checkName, isKept } from './bounds.ts'
+import { checkBatch, checkBody, checkIds, checkMax, checkMs, checkName } from './bounds.ts'
 import type { Open } from './guarded-store.ts'
 
 export function guardedKeys(keys: KeyMemory, open: Open): KeyMemory {
@@ -80,7 +81,7 @@ export function guardedDelayed(delayed: DelayedMessages, open: Open): DelayedMes
     async get(queue, id) {
       open()
       checkName('queue', queue)
-      return isKept(id) ? await delayed.get(queue, id) : undefined
+      return isName(id) ? await delayed.get(queue, id) : undefined
     },
     async count(queue) {
       open()
@@ -97,7 +98,7 @@ export function guardedDelayed(delayed: DelayedMessages, open: Open): DelayedMes
 
 /** Each once, without those that no store can have. */
 function unique(ids: readonly string[]): readonly string[] {
-  return [...new Set(ids)].filter((id) => isKept(id))
+  return [...new Set(ids)].filter((id) => isName(id))
 }
 
 export function guardedShelf(shelf: StoredShelf, open: Open): StoredShelf {
@@ -121,7 +122,7 @@ export function guardedShelf(shelf: StoredShelf, open: Open): StoredShelf {
     async get(queue, id) {
       open()
       checkName('queue', queue)
-      return isKept(id) ? await shelf.get(queue, id) : undefined
+      return isName(id) ? await shelf.get(queue, id) : undefined
     },
     async count(queue, filter) {
       open()
@@ -148,7 +149,7 @@ function guardedRemovals(
       checkName('queue', queue)
       checkBatch(letters)
       const known = [...new Map(letters.map((letter) => [letter.id, letter])).values()].filter(
-        ({ id }) => isKept(id),
+        ({ id }) => isName(id),
       )
       return known.length === 0 ? [] : await shelf.redriven(queue, known, audit)
     },

@@ -1,6 +1,6 @@
 import { closedError } from '../model/closed-error.ts'
-import { hasCode } from '../model/errors.ts'
 import type { Fault } from '../model/fault.ts'
+import { isRefusedCall } from '../store/refused-call.ts'
 import type { Store, StoreTraits } from '../store/store.ts'
 import { ownFault } from '../transport/own-errors.ts'
 import { BATCH_MAX, BODY_MAX_BYTES, checkMax } from './bounds.ts'
@@ -74,6 +74,6 @@ export function guardedStore(options: GuardedStoreOptions): Store {
 }
 
 function invalidCall(error: unknown): Fault | undefined {
-  if (!hasCode(error, 'MILLRACE_INVALID_OPTIONS')) return undefined
+  if (!isRefusedCall(error)) return undefined
   return { code: 'invalid', retryable: false, outcome: 'notApplied', cause: error }
 }

@@ -149,6 +149,8 @@ test('What is missing or wrong is said before the first message; with scope proc
     [{ perSecond: 0 }, /rateLimit.perSecond: expected a number from 0.001 to 1000000, got 0/],
     [{ perKey: { perSecond: 1 } }, /rateLimit.perKey.key: expected a function of the payload/],
     [{ persecond: 1 }, /unknown option "rateLimit.persecond", did you mean "rateLimit.perSecond"/],
+    // No store keeps a bucket that takes more than ten years to fill.
+    [{ perSecond: 0.001, burst: 315_620 }, /rateLimit.burst: expected a number from 1 to 315619,/],
     [{ perSecond: 1, scope: 'all' }, /rateLimit.scope: expected "store" or "process", got "all"/],
   ] as const) {
     assert.throws(() => defineQueue({ ...base, rateLimit: Object(rateLimit) }), message)

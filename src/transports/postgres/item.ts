@@ -1,5 +1,6 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope, RememberedKey } from '../../model/envelope.ts'
+import { isKept } from '../../model/kept-text.ts'
 import { bytesArray, numberArray, textArray } from '../../sql/pg-array.ts'
 import { DELAY_MAX_MS } from '../../transport/keeps-all.ts'
 import { refused } from '../../transport/outcomes.ts'
@@ -34,7 +35,7 @@ export function refusal(envelope: Envelope): Sent | undefined {
 
 function isStorable(text: string | undefined): boolean {
   if (text === undefined) return true
-  return !text.includes('\0') && text.isWellFormed() && Buffer.byteLength(text) <= KEY_MAX_BYTES
+  return isKept(text) && Buffer.byteLength(text) <= KEY_MAX_BYTES
 }
 
 /** The parameters of STORE. */
