@@ -159,6 +159,17 @@ for (const { name, url } of postgresServers()) {
     await client.query('BEGIN')
     assert.notEqual(await outbox.transaction(client), undefined)
     await client.query('ROLLBACK')
+    const another = await pool.connect()
+    await another.query('BEGIN')
+    await another.query('SELECT 1 / 0').catch(() => undefined)
+    await assert.rejects(Promise.resolve(outbox.transaction(another)), {
+      code: 'MILLRACE_BACKEND_FAULT',
+    })
+    await another.query('ROLLBACK')
+    await another.query('BEGIN')
+    assert.notEqual(await outbox.transaction(another), undefined, 'the next one is another one')
+    await another.query('ROLLBACK')
+    another.release()
     client.release()
     await outbox.close()
     await pool.end()
