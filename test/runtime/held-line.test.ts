@@ -151,39 +151,46 @@ test('a backend that answers at once is asked every 50 ms, not again and again',
   assert.deepEqual([asked, done], [20, ['k']])
 })
 
-test('who sends with a key that is waited for gets in line at once, and keeps nobody else', async () => {
-  const store = memory()
-  const backend = { held: true, gathered: 0 }
-  const { app, clock, queue } = await stage({
-    transport: {
-      ...store,
-      connect: async (context) => {
-        const inner = await store.connect(context)
-        return { ...inner, send: (name, batch, options) => sendTo(inner, name, batch, options) }
+for (const [what, own, depth] of [
+  ['an idempotency key', { idempotencyKey: 'h' }, 2],
+  ['an ordering key', { orderingKey: 'h' }, 4],
+] as const) {
+  test(`who sends with ${what} that is waited for gets in line at once, and keeps nobody else`, async () => {
+    const store = memory()
+    const backend = { held: true, gathered: 0 }
+    const { app, clock, queue } = await stage({
+      transport: {
+        ...store,
+        connect: async (context) => {
+          const inner = await store.connect(context)
+          return { ...inner, send: (name, batch, options) => sendTo(inner, name, batch, options) }
+        },
       },
-    },
+    })
+    const sendTo = async (
+      inner: Transport,
+      name: string,
+      batch: readonly Envelope[],
+      options: SendOptions,
+    ): Promise<readonly Sent[]> => {
+      const isHeld = ({ remember, orderingKey }: Envelope): boolean =>
+        backend.held && (remember ?? orderingKey) !== undefined
+      if (!batch.some(isHeld)) return inner.send(name, batch, options)
+      if (batch.length > 1) backend.gathered += 1
+      await pause(clock, options.lockMs ?? 0)
+      if (!batch.some(isHeld)) return inner.send(name, batch, options)
+      return batch.map((envelope) => (isHeld(envelope) ? refused('held') : stored(envelope.id)))
+    }
+    const send = (): Promise<unknown> => app.send(queue, { orderId: 'a' }, own)
+    const first = send()
+    await clock.advance(1_100)
+    const others = [send(), send(), app.send(queue, { orderId: 'b' })]
+    await clock.advance(2_000)
+    assert.equal(backend.gathered, 0)
+    backend.held = false
+    await clock.advance(5_000)
+    await Promise.all([first, ...others])
+    assert.equal((await app.admin.stats(queue)).depth, depth)
+    await closeNow(app, clock)
   })
-  const sendTo = async (
-    inner: Transport,
-    name: string,
-    batch: readonly Envelope[],
-    options: SendOptions,
-  ): Promise<readonly Sent[]> => {
-    const isHeld = ({ remember }: Envelope): boolean => backend.held && remember !== undefined
-    if (!batch.some(isHeld)) return inner.send(name, batch, options)
-    if (batch.length > 1) backend.gathered += 1
-    await pause(clock, options.lockMs ?? 0)
-    return batch.map((envelope) => (isHeld(envelope) ? refused('held') : stored(envelope.id)))
-  }
-  const send = (): Promise<unknown> => app.send(queue, { orderId: 'a' }, { idempotencyKey: 'h' })
-  const first = send()
-  await clock.advance(1_100)
-  const others = [send(), send(), app.send(queue, { orderId: 'b' })]
-  await clock.advance(2_000)
-  assert.equal(backend.gathered, 0)
-  backend.held = false
-  await clock.advance(5_000)
-  await Promise.all([first, ...others])
-  assert.equal((await app.admin.stats(queue)).depth, 2)
-  await closeNow(app, clock)
-})
+}

@@ -367,6 +367,28 @@ if (pooler) {
   })
 }
 
+for (const { name, url } of servers) {
+  test(`${name}: keys whose window has ended are forgotten as new ones come`, async (t) => {
+    const bench = await open(url, { listen: false })
+    const pool = nodePool(url, 1)
+    t.after(async () => {
+      await bench.dispose()
+      await pool.end()
+    })
+    const keyed = (key: string, windowMs: number) =>
+      envelope(key, { remember: [{ kind: 'dedupe', key, fingerprint: undefined, windowMs }] })
+    const old = Array.from({ length: 60 }, (_, n) => keyed(`old-${n}`, 1))
+    await bench.transport.send('q', old, { signal })
+    let sent = 0
+    await until(async () => {
+      await bench.transport.send('q', [keyed(`new-${sent++}`, 60_000)], { signal })
+      const table = `${quoteIdentifier(bench.schema)}.remembered_key`
+      const { rows } = await pool.query(`SELECT key FROM ${table} WHERE key LIKE 'old-%'`)
+      return rows.length === 0
+    })
+  })
+}
+
 /** How many sessions wait for another's transaction. */
 async function waiters(url: string, schema: string): Promise<number> {
   const pool = nodePool(url, 1)

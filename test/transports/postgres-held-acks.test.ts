@@ -224,4 +224,29 @@ for (const { name, url } of servers) {
     assert.deepEqual(await codes(['also-held'], 'dead'), ['ok'])
     await subscription.close()
   })
+
+  test(`${name}: a settlement whose message itself is locked by somebody is held, not lost`, async (t) => {
+    const [pool] = [nodePool(url, 1)]
+    const bench = await open(url, { listen: false })
+    const { transport, schema } = bench
+    const tx = await pool.connect()
+    t.after(async () => {
+      tx.release(true)
+      await bench.dispose()
+      await pool.end()
+    })
+    await transport.send('q', [envelope('one', { orderingKey: 'k' })], { signal })
+    const options = { group: 'g', leaseMs: 60_000, maxInFlight: 1 }
+    const subscription = await transport.subscribe('q', options)
+    const [delivery] = await subscription.receive({ max: 1, waitMs: 0, signal })
+    assert.ok(delivery)
+    await tx.query('BEGIN')
+    await tx.query(`SELECT 1 FROM "${schema.replaceAll('"', '""')}".message FOR UPDATE`)
+    const [locked] = await subscription.settle([{ as: 'acked', delivery }])
+    assert.equal(locked?.ok === false && locked.fault.code, 'held')
+    assert.equal(delivery.claim.lost.aborted, false)
+    await tx.query('ROLLBACK')
+    assert.deepEqual(await subscription.settle([{ as: 'acked', delivery }]), [{ ok: true }])
+    await subscription.close()
+  })
 }
