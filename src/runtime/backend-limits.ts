@@ -48,5 +48,6 @@ const NO_WAITING = `cannot keep a message waiting; ${GIVE_STORE}`
 /** A store would not help. */
 const LEAVES_ORDER =
   'keeps an order, and a message that waits would leave it; leave it out, or use a queue without order'
-const LEAVES_KEY =
-  'keeps keys in order, and a message with a key that waits would leave its place; leave out one of the two'
+/** Whether the key is the queue's or the send's. */
+export const LEAVES_KEY: string =
+  'keeps keys in order, and a message with a key that waits would leave its place; leave the delay out'

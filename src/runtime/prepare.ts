@@ -11,7 +11,7 @@ import {
 import type { MakeId } from '../model/ids.ts'
 import { isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import type { Share } from '../transport/fair-share.ts'
-import type { Backend } from './backend-limits.ts'
+import { type Backend, LEAVES_KEY } from './backend-limits.ts'
 import { derivedKey, derivedOrderingKey, derivedShare } from './derived-key.ts'
 import type { AnyQueue } from './queue.ts'
 import type { SendOptions } from './send.ts'
@@ -35,7 +35,7 @@ export function prepare(
   item: BatchItem = {},
 ): MaybePromise<Envelope> {
   const checked = item.checked ?? checkSendOptions(options, queue.name, context.backend, item.index)
-  refuseDelayInOrder(queue, checked)
+  refuseDelayInOrder(queue, checked, context.backend)
   const { bytes: body, decoded } = encodeDecoded(queue.codec, payload, item.index)
   const { bodyBytes } = context.backend.traits.limits
   if (body.byteLength > bodyBytes) {
@@ -114,10 +114,18 @@ function derivedFrom<T>(
 
 const ISSUE_MAX = 500
 
-function refuseDelayInOrder(queue: AnyQueue, { delayMs = 0, readyAt }: CheckedSendOptions): void {
+function refuseDelayInOrder(
+  queue: AnyQueue,
+  { delayMs = 0, readyAt }: CheckedSendOptions,
+  { name, traits }: Backend,
+): void {
   if (queue.order?.delayed !== 'refuse' || (delayMs === 0 && readyAt === undefined)) return
+  const why =
+    traits.delayLeavesOrder === true
+      ? `${name} ${LEAVES_KEY}`
+      : "the queue keeps its keys in order, and a key would wait for a message that waits; leave it out, or define the queue with delayed: 'wait'"
   throw new OptionsError(`send to queue "${queue.name}"`, [
-    `${delayMs > 0 ? 'delayMs' : 'readyAt'}: the queue keeps its keys in order, and a key would wait for a message that waits; leave it out, or define the queue with delayed: 'wait'`,
+    `${delayMs > 0 ? 'delayMs' : 'readyAt'}: ${why}`,
   ])
 }
 

@@ -116,6 +116,6 @@ test('where a delayed message would leave the order of its key, one with a key i
   assert.deepEqual(found.all(), [])
   refuseBeyondBackend({ readyAt: 1, orderingKey: 'k' }, backend, found)
   assert.deepEqual(found.all(), [
-    'readyAt: lanes keeps keys in order, and a message with a key that waits would leave its place; leave out one of the two',
+    'readyAt: lanes keeps keys in order, and a message with a key that waits would leave its place; leave the delay out',
   ])
 })

@@ -118,6 +118,10 @@ if (servers !== undefined) {
     }
     await app.admin.pause(steps)
     assert.equal((await other.admin.stats(steps)).paused, true)
+    await assert.rejects(
+      app.send(steps, { of: 'A', n: 0 }, { delayMs: 1_000 }),
+      /delayMs: nats keeps keys in order, and a message with a key that waits would leave its place/,
+    )
     const sent = ['A', 'B', 'C'].flatMap((of) => [1, 2, 3].map((n) => ({ of, n })))
     const ids = (await app.sendBatch(steps, sent)).map(({ id }) => id)
     await Promise.all([app.start(), other.start()])
