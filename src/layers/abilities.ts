@@ -55,6 +55,17 @@ export function abilitiesOf(
   ]
 }
 
+/** The same for all queues of an app: where those in order are another transport, what is otherwise with them, too. */
+export function abilitiesOfApp(backend: Transport, hasOrder: boolean): readonly Ability[] {
+  const { ordered } = backend
+  const all = abilitiesOf(backend)
+  if (ordered === undefined || !hasOrder) return all
+  const others = abilitiesOf(ordered).filter(
+    (one) => !all.some(({ need, how }) => need === one.need && how === one.how),
+  )
+  return [...all, ...others.map((one) => ({ ...one, how: `with orderingKey: ${one.how}` }))]
+}
+
 /** What a log can do with the layer that was named for it: held messages keep their order, copies do not. */
 function asChosen({ traits, retry }: Pick<Transport, 'traits' | 'retry'>): Traits {
   if (traits.settles !== 'upTo' || retry === undefined) return traits

@@ -4,6 +4,7 @@ import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
 import { abilitiesOf } from './abilities.ts'
+import { byOrder } from './by-order.ts'
 import { copies } from './copies.ts'
 import { crashMarks } from './crash-marks.ts'
 import { deadLetters } from './dead-letters.ts'
@@ -50,9 +51,16 @@ export function choiceNeeds({
 /**
  * The transport with every layer on top that its traits call for, innermost first: priorities where a queue names its levels; on a log
  * single settlements, and hold where it was named; delays, copies (journals where an order is kept, which a copy or a delay would break), marks of crashes, dead
- * letters, remembered keys, pauses. One that lacks nothing comes back as it is.
+ * letters, remembered keys, pauses. One that lacks nothing comes back as it is. Queues in order have a stack of their own where
+ * the transport is another one for them; there are no levels there.
  */
 export function layered(transport: Transport, options: LayeredOptions): Transport {
+  const { ordered } = transport
+  const top = stacked(transport, options)
+  return ordered === undefined ? top : byOrder(top, stacked(ordered, { ...options, levels: 1 }))
+}
+
+function stacked(transport: Transport, options: LayeredOptions): Transport {
   const { store, clock, logger, random } = options
   const from = new Map(abilitiesOf(transport).map((ability) => [ability.need, ability.from]))
   let top = onLog(withLevels(transport, options), clock)

@@ -33,6 +33,7 @@ import { type ResolvedOptions, resolveOptions } from './millrace-options.ts'
 import { openParts, type Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
 import { queueSender } from './queue-sender.ts'
+import { transportOf } from './queue-transport.ts'
 import type { Sender } from './sender.ts'
 import { transactionSends } from './transaction-sends.ts'
 import { type ResolvedWork, resolveWork, WORK_KEYS } from './work-options.ts'
@@ -114,7 +115,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
         // The one place where the payload's type is asserted: the queue's schema has validated the value.
         handler: (message, ctx) => outside(handler as Handler<unknown, Tx>, message, ctx),
         flow,
-        transport: parts.transport,
+        transport: transportOf(parts.transport, lane.queue),
         inbox: parts.inbox,
         senderOf: (to) => find(to).sender,
         onDead: announced.tell,
@@ -154,11 +155,12 @@ function makeLanes<Tx>(
 ): ReadonlyMap<string, Lane> {
   const { clock, random, logger } = resolved
   const newId = idMaker(clock, random)
-  const { transport, outbox, store } = parts
-  const transactions = transactionSends(transport, outbox)
+  const { outbox, store } = parts
+  const transactions = transactionSends(parts.transport, outbox)
   const lanes = new Map<string, Lane>()
   for (const queue of resolved.queues) {
     const counters = counting()
+    const transport = transportOf(parts.transport, queue)
     const sending = queueSender({
       ...{ queue, transport, held, transactions, counters, clock, logger, newId, closed },
     })

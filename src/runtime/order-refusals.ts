@@ -18,9 +18,11 @@ export function orderRefusals(
 }
 
 function refusals(
-  { name, traits, haltedKeys }: Transport,
+  transport: Transport,
   { onDead, delayed }: NonNullable<AnyQueue['order']>,
 ): readonly string[] {
+  const { name } = transport
+  const { traits, haltedKeys } = transport.ordered ?? transport
   if (traits.order === 'none') {
     return [`orderingKey: ${name} keeps no order by key; ${instead(name)}`]
   }
@@ -43,5 +45,6 @@ function instead(name: string): string {
   if (name.startsWith('sqs')) return "use sqs({ kind: 'fifo' })"
   if (name.startsWith('kafka')) return "use kafka({ retry: 'hold' })"
   if (name.startsWith('nats')) return 'use nats({ lanes: 16 }), or as many lanes as suit you'
-  return `use ${WHO_HALTS}, nats({ lanes }), sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
+  if (name.startsWith('rabbitmq')) return "use queueType: 'quorum'"
+  return `use ${WHO_HALTS}, rabbitmq(), nats({ lanes }), sqs({ kind: 'fifo' }), or kafka({ retry: 'hold' })`
 }

@@ -1,5 +1,5 @@
 import type { Inbox } from '../inbox/inbox.ts'
-import { type Ability, abilitiesOf } from '../layers/abilities.ts'
+import { type Ability, abilitiesOfApp } from '../layers/abilities.ts'
 import { type BlobSweep, blobSweep } from '../layers/blob-sweep.ts'
 import { claimCheck as claimCheckOn } from '../layers/claim-check.ts'
 import { choiceNeeds, layered, storeNeeds } from '../layers/layered.ts'
@@ -7,6 +7,7 @@ import { watchedStore } from '../layers/watched-store.ts'
 import { messageOfError } from '../model/describe-error.ts'
 import type { Logger } from '../model/logger.ts'
 import { read } from '../model/probe.ts'
+import { backoffCeilingMs } from '../model/retry.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Store } from '../store/store.ts'
 import type { QueueSpec, Transport } from '../transport/transport.ts'
@@ -102,7 +103,8 @@ async function onBackend(
   } else await refused.of(where, () => answered(name, topology.ensure(specs, signal)))
   const blobs = claimCheck && blobSweep({ ...claimCheck, clock: resolved.clock })
   if (blobs !== undefined) await refused.of('claimCheck', () => reached(blobs, resolved.logger))
-  return { transport, claimCheck, blobs, abilities: abilitiesOf(backend) }
+  const hasOrder = resolved.queues.some(({ order }) => order !== undefined)
+  return { transport, claimCheck, blobs, abilities: abilitiesOfApp(backend, hasOrder) }
 }
 
 /** What the transport does not take goes to the blobs, too. */
@@ -149,6 +151,7 @@ function specOf(queue: AnyQueue): QueueSpec {
   const spec = { name, owner, maxDepth, horizonMs, handlerTimeoutMs, onDead, ...ordered }
   return {
     ...{ ...spec, attempts: retry.attempts },
+    retryWaitMs: backoffCeilingMs(retry.attempts - 1, retry),
     ...(queue.ageingMs === undefined ? {} : { ageingMs: queue.ageingMs }),
     ...(queue.priorities === undefined ? {} : { priorities: queue.priorities }),
   }

@@ -32,10 +32,10 @@ export function settlements<Tx>(deps: WorkerDeps<Tx>, settler: Settler): Settlem
     if (outcome.kind === 'settled') onSettled()
     else await unsettled(settlement, outcome)
   }
-  /** What a session holds has no lease that would end: kept back, it would take up the session's room for good. */
+  /** What a session or an assignment holds has no lease that would end: kept back, it would take up room, and hold up its lane, for good. */
   const unsettled = async (settlement: Settlement, outcome: Unsettled): Promise<void> => {
     const { delivery } = settlement
-    const isStuck = outcome.kind === 'failed' && deps.transport.traits.claim.kind === 'session'
+    const isStuck = outcome.kind === 'failed' && deps.transport.traits.claim.kind !== 'lease'
     const isBack = isStuck && (await settler.settle(untouched(delivery))).kind === 'settled'
     reportUnsettled(deps, settlement, outcome, isBack)
   }
@@ -128,7 +128,7 @@ function reportUnsettled<Tx>(
 }
 
 function endOf<Tx>({ transport }: WorkerDeps<Tx>): string {
-  return transport.traits.claim.kind === 'session' ? 'its connection' : 'its lease'
+  return transport.traits.claim.kind === 'lease' ? 'its lease' : 'its connection'
 }
 
 function announceDead<Tx>(

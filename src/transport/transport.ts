@@ -53,6 +53,11 @@ export interface Transport {
   readonly facts?: readonly string[]
   /** Of backends that commit positions: how a failed message waits, as the user named it; see `choiceNeeds` of the layers. */
   readonly retry?: 'hold' | 'park'
+  /**
+   * The same backend for queues whose messages have ordering keys, where that takes another layout and other traits (RabbitMQ:
+   * lanes); `by-order` of the layers makes one of both. It closes with this one. Absent: `traits.order` is for all queues.
+   */
+  readonly ordered?: Transport
   readonly topology: Topology
   readonly browse?: Browse
   readonly shelf?: Shelf
@@ -144,6 +149,8 @@ export interface QueueSpec {
   readonly handlerTimeoutMs?: number
   /** Its messages have an ordering key. Of interest where a place has to be made for order (lanes). */
   readonly ordered?: true
+  /** The longest wait before a retry, in ms: where a failed message waits in its place, a limit of the broker's below it is refused. */
+  readonly retryWaitMs?: number
   /** What a death does to the ordering key of its message. Absent: `continue`. Refused before where `haltedKeys` is absent. */
   readonly onDead?: 'continue' | 'halt-key'
   /** What a level of priority is worth, in ms of waiting; see `ageing.ts`. Absent: a minute. */

@@ -7,7 +7,7 @@ import { memoryTraits } from '../../src/transports/memory/traits.ts'
 import { natsTraits } from '../../src/transports/nats/traits.ts'
 import { postgresTraits } from '../../src/transports/postgres/traits.ts'
 import { resolve } from '../../src/transports/rabbitmq/options.ts'
-import { rabbitTraits } from '../../src/transports/rabbitmq/traits.ts'
+import { laneTraits, rabbitTraits } from '../../src/transports/rabbitmq/traits.ts'
 import { redisTraits } from '../../src/transports/redis/traits.ts'
 import { sqliteTraits } from '../../src/transports/sqlite/traits.ts'
 import { fifoTraits, standardTraits } from '../../src/transports/sqs/traits.ts'
@@ -32,6 +32,7 @@ const BACKENDS: readonly (readonly [name: string, traits: Traits, members: reado
   ['nats', natsTraits(nats, { replicas: 3, schedules: true, lanes: undefined }), [PAUSES]],
   ['nats, lanes', natsTraits(nats, { replicas: 3, schedules: true, lanes: 16 }), [PAUSES]],
   ['rabbitmq', rabbitTraits(resolve({ url: 'amqp://localhost' }), rabbit), []],
+  ['rabbitmq, lanes', laneTraits(resolve({ url: 'amqp://localhost' }), rabbit), []],
   ['sqs standard', standardTraits, []],
   ['sqs fifo', fifoTraits, []],
   ['kafka', kafkaTraits(1_048_588, true), ['letters.put']],

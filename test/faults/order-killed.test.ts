@@ -11,9 +11,11 @@ import { startNats } from '../../scripts/rig/nats-server.ts'
 import { seededRandom } from '../../src/testing/seeded-random.ts'
 import { backendUrl } from '../backends.ts'
 import { byDepth } from '../depth.ts'
+import { deleteLanes, withChannel } from '../transports/rabbitmq-subjects.ts'
 import { until } from '../transports/until.ts'
 import { recorded } from './crash/recorder.ts'
 import { type OpenedPlace, type OrderPlace, openPlace, stepPayload } from './order-place.ts'
+import { tcpProxy } from './tcp-proxy.ts'
 
 const WORKER = fileURLToPath(new URL('./order-worker.ts', import.meta.url))
 const WORKERS = 3
@@ -62,18 +64,42 @@ if (backendUrl('nats') !== undefined) {
   })
 }
 
-/** @param trouble happens now and then between two sends, while workers run */
+const rabbitUrl = backendUrl('rabbitmq')
+if (rabbitUrl !== undefined) {
+  test('rabbitmq: workers are killed, stopped past their heartbeat and cut off, and each key has all its effects, once and in order', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'))
+    t.after(() => rm(folder, { recursive: true, force: true }))
+    const near = new URL(rabbitUrl)
+    const proxy = await tcpProxy(Number(near.port === '' ? 5672 : near.port))
+    t.after(() => proxy.close())
+    near.hostname = '127.0.0.1'
+    near.port = String(proxy.port)
+    const prefix = `order-${process.pid}-`
+    t.after(() => withChannel(rabbitUrl, (channel) => deleteLanes(channel, `${prefix}steps`, 5)))
+    const files = { file: join(folder, 'effects.db'), storeFile: join(folder, 'store.db') }
+    const place = { kind: 'rabbitmq', url: rabbitUrl, prefix, ...files } as const
+    const ofWorkers = { ...place, url: near.href }
+    const cut = async (): Promise<void> => proxy.cut()
+    await campaign(t, place, join(folder, 'record.ndjson'), cut, ofWorkers)
+  })
+}
+
+/**
+ * @param trouble happens now and then between two sends, while workers run
+ * @param ofWorkers where they reach the backend in another way than the producer
+ */
 async function campaign(
   t: TestContext,
   place: OrderPlace,
   recordFile: string,
   trouble?: () => Promise<void>,
+  ofWorkers: OrderPlace = place,
 ): Promise<void> {
   const seed = process.env.MILLRACE_SEED ?? String(Date.now())
   t.diagnostic(`seed ${seed}`)
   const random = seededRandom(seed)
   const opened = await openPlace(place)
-  const workers = openWorkers(place, recordFile)
+  const workers = openWorkers(ofWorkers, recordFile)
   const perKey = byDepth({ quick: 60, full: 200, long: 1_000 })
   const all = perKey * KEYS
   try {

@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type App, createMillrace, defineQueue, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { sqlite } from 'millrace/sqlite'
+import { sqliteStore } from 'millrace/store'
 import { z } from 'zod'
 
 /** Where the messages are; travels to the workers as JSON. Effects and inbox are in the file, whatever carries them. */
@@ -13,6 +14,13 @@ export type OrderPlace =
       readonly url: string
       readonly schema: string
       readonly file: string
+    }
+  | {
+      readonly kind: 'rabbitmq'
+      readonly url: string
+      readonly prefix: string
+      readonly file: string
+      readonly storeFile: string
     }
   | { readonly kind: 'nats'; readonly url: string; readonly prefix: string; readonly file: string }
 
@@ -45,8 +53,9 @@ export async function openPlace(place: OrderPlace): Promise<OpenedPlace> {
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS step (at INTEGER PRIMARY KEY, key TEXT, number INTEGER)')
   const transport = await transportOf(place)
-  const steps = place.kind === 'nats' ? going : halting
-  const options = { queues: [steps], logger: silentLogger, inbox: sqliteInbox({ db }) }
+  const steps = place.kind === 'nats' || place.kind === 'rabbitmq' ? going : halting
+  const kept = place.kind === 'rabbitmq' && { store: sqliteStore({ file: place.storeFile }) }
+  const options = { queues: [steps], logger: silentLogger, inbox: sqliteInbox({ db }), ...kept }
   return { app: await createMillrace({ ...options, transport }), db, steps }
 }
 
@@ -62,6 +71,12 @@ async function transportOf(place: OrderPlace) {
       const { nats } = await import('millrace/nats')
       // Fewer lanes than keys, so that keys share them; a killed worker's are back soon.
       return nats({ servers: place.url, prefix: place.prefix, lanes: 8, ackWaitMs: 2_000 })
+    }
+    case 'rabbitmq': {
+      const { rabbitmq } = await import('millrace/rabbitmq')
+      // Who is stopped is noticed by the broker after two or three of its heartbeats.
+      const { url, prefix } = place
+      return rabbitmq({ url, prefix, lanes: 5, heartbeatMs: 1_000, delays: false })
     }
     case 'postgres': {
       const { postgres } = await import('millrace/postgres')

@@ -20,6 +20,7 @@ const throttled: Settled = {
 /** A broker whose deliveries are ours for as long as the session lives: no lease, nothing to renew. */
 function sessionBroker(
   change: (inner: Subscription) => Subscription = (inner) => inner,
+  kind: 'session' | 'assignment' = 'session',
 ): Connector {
   const below = memory()
   const held = (inner: Subscription): Subscription => {
@@ -32,7 +33,7 @@ function sessionBroker(
       const inner = await below.connect(context)
       return {
         ...inner,
-        traits: { ...inner.traits, claim: { kind: 'session' } },
+        traits: { ...inner.traits, claim: { kind } },
         subscribe: async (queue, options) =>
           held(await inner.subscribe(queue, { ...options, leaseMs: HOUR_MS })),
       }
@@ -69,35 +70,40 @@ test('a handler may run for as long as it is allowed where nothing is leased', a
   await closeNow(app, clock)
 })
 
-test('what a session holds and cannot be settled for long is given back, as no lease ends', async () => {
-  const clock = virtualClock()
-  const queue = defineQueue({ name: 'slow', owner: 'team-a', payload: z.string() })
-  // As a broker in an alarm: the copy that a failed attempt needs cannot be sent.
-  let alarmed = true
-  const transport = sessionBroker((inner) => ({
-    ...inner,
-    settle: (batch) =>
-      alarmed && batch.some((one) => one.as === 'released' && one.attempt !== undefined)
-        ? Promise.resolve(batch.map(() => throttled))
-        : inner.settle(batch),
-  }))
-  const app = await createMillrace({ transport, queues: [queue], clock, logger: silentLogger })
-  const attempts: number[] = []
-  app.work(queue, (message) => {
-    attempts.push(message.attempt)
-    if (attempts.length < 3) throw new Error('not now')
+for (const kind of ['session', 'assignment'] as const) {
+  test(`what is held by ${kind} and cannot be settled for long is given back, as no lease ends`, async () => {
+    const clock = virtualClock()
+    const queue = defineQueue({ name: 'slow', owner: 'team-a', payload: z.string() })
+    // As a broker in an alarm: the copy that a failed attempt needs cannot be sent.
+    let alarmed = true
+    const transport = sessionBroker(
+      (inner) => ({
+        ...inner,
+        settle: (batch) =>
+          alarmed && batch.some((one) => one.as === 'released' && one.attempt !== undefined)
+            ? Promise.resolve(batch.map(() => throttled))
+            : inner.settle(batch),
+      }),
+      kind,
+    )
+    const app = await createMillrace({ transport, queues: [queue], clock, logger: silentLogger })
+    const attempts: number[] = []
+    app.work(queue, (message) => {
+      attempts.push(message.attempt)
+      if (attempts.length < 3) throw new Error('not now')
+    })
+    await app.send(queue, 'a')
+    await app.start()
+    await clock.advance(31_000)
+    assert.deepEqual(attempts, [1, 1])
+    alarmed = false
+    await clock.advance(60_000)
+    // The second run's failure counted, once the backend took it again.
+    assert.deepEqual(attempts, [1, 1, 2])
+    assert.equal(app.counters()['slow']?.acked, 1)
+    await closeNow(app, clock)
   })
-  await app.send(queue, 'a')
-  await app.start()
-  await clock.advance(31_000)
-  assert.deepEqual(attempts, [1, 1])
-  alarmed = false
-  await clock.advance(60_000)
-  // The second run's failure counted, once the backend took it again.
-  assert.deepEqual(attempts, [1, 1, 2])
-  assert.equal(app.counters()['slow']?.acked, 1)
-  await closeNow(app, clock)
-})
+}
 
 const unnamed = (inner: Subscription): Subscription => ({
   ...inner,

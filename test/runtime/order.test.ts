@@ -254,11 +254,12 @@ test('start-up refuses an order that the transport cannot keep, every queue at o
   const second = defineQueue({ ...base, name: 'second', orderingKey, onDead: 'halt-key' })
   const open = (transport: Connector): Promise<unknown> =>
     createMillrace({ transport, queues: [going, second], store: memoryStore() })
-  await assert.rejects(open(unordered('rabbitmq')), {
+  await assert.rejects(open(unordered('any')), {
     code: 'MILLRACE_INVALID_OPTIONS',
     message:
-      /queue "steps": orderingKey: rabbitmq keeps no order by key; use Postgres.*queue "second": orderingKey/s,
+      /queue "steps": orderingKey: any keeps no order by key; use Postgres.*queue "second": orderingKey/s,
   })
+  await assert.rejects(open(unordered('rabbitmq')), /use queueType: 'quorum'/)
   await assert.rejects(open(unordered('nats')), /use nats\(\{ lanes: 16 \}\)/)
   await assert.rejects(open(unordered('sqs')), /use sqs\(\{ kind: 'fifo' \}\)/)
   await assert.rejects(open(unordered('kafka')), /use kafka\(\{ retry: 'hold' \}\)/)

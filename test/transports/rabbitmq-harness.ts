@@ -10,6 +10,7 @@ import { read } from '../../src/model/probe.ts'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 import type { MortalTop } from '../layers/bare-harness.ts'
 import { mortalStore } from '../layers/mortal.ts'
+import { laneQueues } from './rabbitmq-subjects.ts'
 
 const { signal } = new AbortController()
 const context = {
@@ -27,18 +28,21 @@ export interface RabbitHarnessOptions {
   readonly layers?: boolean
   /** How many levels of priority each queue names; with layers. */
   readonly levels?: number
+  /** Queues in order, with so many lanes. */
+  readonly lanes?: number
 }
 
 /** Its queues are of its own and go away with it. Every connection knows every queue, as in an app. */
 export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harness> {
-  const { url, queueType, layers = false, levels } = options
-  const kind = `${layers ? 'layered-' : ''}${levels === undefined ? '' : 'levels-'}`
-  const prefix = `kit-${queueType}-${kind}${process.pid}-`
+  const { url, queueType, layers = false, levels, lanes } = options
+  const kind = lanes === undefined ? queueType : 'lanes'
+  const more = `${layers ? 'layered-' : ''}${levels === undefined ? '' : 'levels-'}`
+  const prefix = `kit-${kind}-${more}${process.pid}-`
   const named = levels === undefined ? {} : { priorities: levels }
   const stores = memoryStore()
   const known: QueueSpec[] = []
   const open = new Set<Transport>()
-  const settings: RabbitmqSettings = { queueType, prefix }
+  const settings: RabbitmqSettings = { queueType, prefix, ...(lanes && { lanes }) }
   const cuts = new WeakMap<Transport, () => void>()
   const onLayers = async (raw: Transport): Promise<MortalTop> => {
     const { thing: store, die } = mortalStore(await stores.connect(context))
@@ -55,6 +59,7 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
     open.add(top)
     return top
   }
+  let isMade = false
   const connect = async (): Promise<Transport> => {
     const streams: unknown[] = []
     let isGone = false
@@ -64,7 +69,12 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
       streams.push(read(connection.connection, 'stream'))
       return connection
     }
-    const raw = await rabbitmq({ ...settings, connect: openOne }).connect(context)
+    // The lanes of all queues were made with the first connection: to compare each of them again takes longer than the tests.
+    const topology = lanes !== undefined && isMade ? ('none' as const) : ('create' as const)
+    isMade = true
+    const how = { ...settings, connect: openOne, topology, delays: lanes === undefined }
+    const plain = await rabbitmq(how).connect(context)
+    const raw = lanes === undefined ? plain : (plain.ordered ?? plain)
     const transport: MortalTop = layers ? await onLayers(raw) : raw
     cuts.set(transport, () => {
       isGone = true
@@ -78,7 +88,7 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   }
   const first = await connect()
   return {
-    name: `rabbitmq ${queueType}${layers ? ' + store' : ''}${levels === undefined ? '' : ` + ${levels} levels`}`,
+    name: `rabbitmq ${kind}${layers ? ' + store' : ''}${levels === undefined ? '' : ` + ${levels} levels`}`,
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }
@@ -97,7 +107,9 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
       await first.close()
       const connection = await amqpConnect(url)
       const channel = await connection.createChannel()
-      const all = known.flatMap(({ name }) => levelQueues(name, levels ?? 1))
+      const placesOf = (name: string): readonly string[] =>
+        lanes === undefined ? levelQueues(name, levels ?? 1) : laneQueues(name, lanes)
+      const all = known.flatMap(({ name }) => placesOf(name))
       for (const name of all) await channel.deleteQueue(`${prefix}${name}`)
       await connection.close()
     },

@@ -78,3 +78,13 @@ export async function withChannel<T>(
     await connection.close()
   }
 }
+
+/** The queues of the broker that one of ours with lanes is made of. */
+export function laneQueues(base: string, lanes: number): readonly string[] {
+  const all = Array.from({ length: lanes }, (_, number) => `${base}.lane.${number}`)
+  return [...all, `${base}.lanes`]
+}
+
+export async function deleteLanes(channel: Channel, base: string, lanes: number): Promise<void> {
+  for (const queue of laneQueues(base, lanes)) await channel.deleteQueue(queue)
+}

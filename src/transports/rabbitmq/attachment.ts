@@ -4,80 +4,84 @@ import { read } from '../../model/probe.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
 import type { Broker } from './broker.ts'
-import { type Consumer, openConsumer } from './consumer.ts'
 import { explained } from './consumer-timeout.ts'
 import { withinLimit } from './limit.ts'
 import { awayError, messageOf } from './link.ts'
-import type { Reading } from './message.ts'
+
+/** What an attachment puts on each of its channels. */
+export interface Attached {
+  /** Fires `lost` for all that it holds. */
+  lose(): void
+  close(): Promise<void>
+}
 
 /** Keeps a consumer on a queue: whatever ends its channel, another one follows. */
-export interface Attachment {
+export interface Attachment<C extends Attached> {
   /** Undefined while there is none. */
-  consumer(): Consumer | undefined
+  consumer(): C | undefined
   /** The queue is not there. */
   missing(): MillraceError | undefined
   /** There is no channel, for whatever reason. */
   away(): MillraceError | undefined
   /** A call on this consumer's channel failed: begin anew. */
-  failed(consumer: Consumer, error: unknown): void
+  failed(consumer: C, error: unknown): void
+  /** Gives back all that this consumer has, by the end of its channel, and begins anew. */
+  renew(consumer: C): void
 }
 
-export interface AttachmentParts {
+export interface AttachmentParts<C extends Attached> {
   readonly broker: Broker
+  /** In the log. */
   readonly name: string
   readonly queue: string
-  readonly prefetch: () => number
-  readonly reading: () => Reading
+  readonly put: (channel: AmqpChannel, onCancelled: () => void) => C
   readonly onNews: () => void
   readonly closing: AbortSignal
+  /** The loss of the connection ends many of them at once; one tells. */
+  readonly tellsLoss: boolean
 }
 
+const CONNECTION_LOST = 'its connection was lost'
 const BACKOFF_FIRST_MS = 50
 const BACKOFF_MAX_MS = 2_000
 
 /** Resolves with the first channel; rejects when the queue is not there. */
-export async function attach(parts: AttachmentParts): Promise<Attachment> {
+export async function attach<C extends Attached>(
+  parts: AttachmentParts<C>,
+): Promise<Attachment<C>> {
   const { broker, name, closing, onNews } = parts
   const { clock, random, logger } = broker
-  let consumer: Consumer | undefined
+  let consumer: C | undefined
   let missing: MillraceError | undefined
   let why: string | undefined
+  let isTold = false
 
   const isOver = (): boolean => closing.aborted || broker.closing.aborted
 
   const open = async (): Promise<void> => {
-    const channel = await withinLimit(
-      broker,
-      'opening a channel',
-      broker.consuming.current().createChannel(),
-    )
-    let reason: unknown = 'its connection was lost'
-    channel.on('error', (error) => {
-      reason = error
-    })
-    const opened = consumerOn(channel, parts, () =>
-      ended(opened, 'the queue was deleted, or moved to another node'),
-    )
-    let isClosed = false
-    channel.on('close', () => {
-      isClosed = true
-      ended(opened, explained(messageOf(reason)))
-    })
-    await withinLimit(broker, `looking for queue "${name}"`, channel.checkQueue(parts.queue))
-    if (isClosed) throw awayError('consuming', messageOf(reason))
-    consumer = opened
+    consumer = await putOnChannel(parts, (gone, because) => ended(gone, because))
   }
 
-  const ended = (gone: Consumer, because: string): void => {
-    gone.lose()
-    if (consumer !== gone) return
-    consumer = undefined
-    if (isOver()) return
+  const ended = (gone: C, because: string): void => {
+    if (!leave(gone) || isOver()) return
     why = because
-    logger.warn(`rabbitmq: the channel of queue "${name}" ended (${because}); opening another one`)
-    gone.close().catch(() => {})
+    isTold = because !== CONNECTION_LOST || parts.tellsLoss
+    if (isTold) {
+      logger.warn(
+        `rabbitmq: the channel of queue "${name}" ended (${because}); opening another one`,
+      )
+    }
     onNews()
     void reopen()
+  }
+
+  /** Its claims end before its channel does. Whether it was the present one. */
+  const leave = (gone: C): boolean => {
+    gone.lose()
+    if (consumer !== gone) return false
+    consumer = undefined
+    gone.close().catch(() => {})
+    return true
   }
 
   const reopen = async (): Promise<void> => {
@@ -88,7 +92,8 @@ export async function attach(parts: AttachmentParts): Promise<Attachment> {
           return
         await open()
         if (isOver()) return void consumer?.close().catch(() => {})
-        logger.info(`rabbitmq: queue "${name}" has a channel again`)
+        if (isTold) logger.info(`rabbitmq: queue "${name}" has a channel again`)
+        isTold = false
         missing = undefined
         why = undefined
         return onNews()
@@ -113,14 +118,35 @@ export async function attach(parts: AttachmentParts): Promise<Attachment> {
     missing: () => missing,
     away: () => (consumer === undefined ? awayError('consuming', why ?? 'no channel') : undefined),
     failed: (failing, error) => ended(failing, messageOf(error)),
+    renew(old) {
+      if (leave(old) && !isOver()) void reopen()
+    },
   }
 }
 
-function consumerOn(
-  channel: AmqpChannel,
-  { broker, queue, prefetch, reading, onNews }: AttachmentParts,
-  onCancelled: () => void,
-): Consumer {
-  const counts = broker.options.queueType === 'quorum'
-  return openConsumer({ channel, queue, counts, prefetch, reading, onNews, onCancelled })
+/** On a channel of its own, once that has seen the queue. */
+async function putOnChannel<C extends Attached>(
+  { broker, name, queue, put }: AttachmentParts<C>,
+  ended: (gone: C, because: string) => void,
+): Promise<C> {
+  const channel = await withinLimit(
+    broker,
+    'opening a channel',
+    broker.consuming.current().createChannel(),
+  )
+  let reason: unknown = CONNECTION_LOST
+  channel.on('error', (error) => {
+    reason = error
+  })
+  const opened = put(channel, () =>
+    ended(opened, 'the queue was deleted, or moved to another node'),
+  )
+  let isClosed = false
+  channel.on('close', () => {
+    isClosed = true
+    ended(opened, explained(messageOf(reason)))
+  })
+  await withinLimit(broker, `looking for queue "${name}"`, channel.checkQueue(queue))
+  if (isClosed) throw awayError('consuming', messageOf(reason))
+  return opened
 }

@@ -39,6 +39,11 @@ export interface RabbitmqSettings {
   /** Where a queue is on the broker, by its name here. */
   readonly queues?: Readonly<Record<string, RabbitmqNames>>
   /**
+   * How many lanes a queue with `orderingKey` has, 1 to 256; default 16. A lane is a queue of the broker and has one consumer at
+   * a time. It is kept with the broker; another number is refused until the queue was emptied and deleted.
+   */
+  readonly lanes?: number
+  /**
    * Whether the broker delays messages, by queues that all share (docs/decisions/0007-rabbitmq.md). Default true, with
    * `topology: 'none'` false.
    */
@@ -62,6 +67,8 @@ export interface RabbitmqNames {
   readonly exchange?: string
   /** Default: the name of the queue. */
   readonly routingKey?: string
+  /** Of a queue with `orderingKey`: as `lanes`, for this one. */
+  readonly lanes?: number
 }
 
 export interface Resolved {
@@ -70,6 +77,7 @@ export interface Resolved {
   readonly topology: 'create' | 'check' | 'none'
   readonly prefix: string
   readonly queues: Readonly<Record<string, RabbitmqNames>>
+  readonly lanes: number
   readonly delays: boolean
   readonly delayPrefix: string
   readonly managementUrl: string | undefined
@@ -86,6 +94,7 @@ const KNOWN: readonly string[] = [
   'topology',
   'prefix',
   'queues',
+  'lanes',
   'delays',
   'delayPrefix',
   'management',
@@ -94,6 +103,7 @@ const KNOWN: readonly string[] = [
   'heartbeatMs',
 ]
 
+const LANES = { min: 1, max: 256, default: 16 } as const
 const TIMEOUT = { min: 100, max: 600_000, default: 30_000 } as const
 const HEARTBEAT = { min: 1_000, max: 600_000, default: 10_000 } as const
 const CONSUMER_TIMEOUT = { min: 1_000, max: 2_147_483_647, default: 1_800_000 } as const
@@ -118,6 +128,7 @@ export function resolve(options: RabbitmqOptions): Resolved {
     found.knownKeys(management, ['url'], 'management')
     checkUrl(found, 'management.url', read(management, 'url'), ['http:', 'https:'])
   }
+  const lanes = found.number('lanes', options.lanes, LANES)
   const rules = { timeoutMs: TIMEOUT, heartbeatMs: HEARTBEAT, consumerTimeoutMs: CONSUMER_TIMEOUT }
   const timeoutMs = found.number('timeoutMs', options.timeoutMs, rules.timeoutMs)
   const heartbeatMs = found.number('heartbeatMs', options.heartbeatMs, rules.heartbeatMs)
@@ -129,7 +140,7 @@ export function resolve(options: RabbitmqOptions): Resolved {
   found.throwIfAny()
   return {
     address: options,
-    ...{ queueType, topology, prefix, queues, delays, delayPrefix },
+    ...{ queueType, topology, prefix, queues, lanes, delays, delayPrefix },
     managementUrl: management?.url,
     ...{ consumerTimeoutMs, timeoutMs, heartbeatMs },
   }
@@ -177,7 +188,8 @@ function checkQueues(found: Problems, queues: unknown): void {
   }
   for (const [name, names] of Object.entries(queues)) {
     const within = `queues.${name}`
-    found.knownKeys(names, ['queue', 'exchange', 'routingKey'], within)
+    found.knownKeys(names, ['queue', 'exchange', 'routingKey', 'lanes'], within)
+    found.number(`${within}.lanes`, read(names, 'lanes'), LANES)
     for (const key of ['queue', 'exchange', 'routingKey']) {
       const value = read(names, key)
       if (value !== undefined)

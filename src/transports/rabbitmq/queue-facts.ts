@@ -70,7 +70,7 @@ async function declaredQueue(
   ])
   const args = new Map<string, Value>()
   for (const [name, value] of Object.entries(wanted)) {
-    if (typeof value === 'string' || typeof value === 'number') args.set(name, value)
+    if (isValue(value)) args.set(name, value)
   }
   for (let asked = 0; asked < QUESTIONS_MAX; asked++) {
     const declaration = {
@@ -102,6 +102,10 @@ async function declaredQueue(
     arguments: args,
     policy: undefined,
   }
+}
+
+function isValue(value: unknown): value is Value {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
 
 /** A text that the broker does not call one is still a text: a queue's own type, for one, comes without its type. */

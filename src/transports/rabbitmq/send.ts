@@ -6,13 +6,18 @@ import type { Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
 import { entrance } from './ladder.ts'
 import { contentOf, headersOf, impossibleHeader, type SendingTime, sendingTime } from './message.ts'
-import { placeOf, straightTo } from './names.ts'
+import { type Place, placeOf, straightTo } from './names.ts'
+import type { Resolved } from './options.ts'
 import type { Publication, Publisher } from './publisher.ts'
+
+/** Of one queue: where each of its messages goes. */
+export type Placing = (queue: string) => (envelope: Envelope) => Place
 
 export function sender(
   broker: Broker,
   publisher: Publisher,
   bounds: EnvelopeBounds,
+  placing: Placing,
 ): Transport['send'] {
   return async (queue, batch, options) => {
     const now = broker.clock.now()
@@ -20,7 +25,7 @@ export function sender(
       ...{ broker, queue, bounds, now },
       isWhole: options.atomic === true && batch.length > 1,
       at: sendingTime(now),
-      place: placeOf(broker.options, queue),
+      placeOf: placing(queue),
     }
     const judged = batch.map((envelope) => judge(envelope, how))
     const wanted = judged.filter((one): one is Publication => 'content' in one)
@@ -43,12 +48,12 @@ interface Sending {
   readonly isWhole: boolean
   readonly now: number
   readonly at: SendingTime
-  readonly place: ReturnType<typeof placeOf>
+  readonly placeOf: (envelope: Envelope) => Place
 }
 
 /** What goes to the broker, or the answer to what cannot. */
 function judge(envelope: Envelope, sending: Sending): Publication | Sent {
-  const { broker, queue, bounds, isWhole, now, at, place } = sending
+  const { broker, queue, bounds, isWhole, now, at } = sending
   const refusal = refusalOf(envelope, bounds)
   if (refusal !== undefined) return refusal
   const delayMs = delayOf(envelope, now)
@@ -57,9 +62,9 @@ function judge(envelope: Envelope, sending: Sending): Publication | Sent {
   if (!isKept || !isDelayable) return refused('invalid')
   const impossible = impossibleHeader(envelope)
   if (impossible !== undefined) return reservedHeader(impossible)
+  const place = sending.placeOf(envelope)
   const { exchange, routingKey } =
-    entrance(broker.options.delayPrefix, place.queue, delayMs) ??
-    (isCopy(envelope) ? straightTo(place) : place)
+    entrance(broker.options.delayPrefix, place.queue, delayMs) ?? place
   return {
     exchange,
     routingKey,
@@ -71,6 +76,15 @@ function judge(envelope: Envelope, sending: Sending): Publication | Sent {
       timestamp: at.seconds,
     },
     headers: headersOf(queue, envelope, at),
+  }
+}
+
+/** To the queue that has this name here, by the exchange that the user named. */
+export function ofQueue(options: Resolved): Placing {
+  return (name) => {
+    const place = placeOf(options, name)
+    const straight = straightTo(place)
+    return (envelope) => (isCopy(envelope) ? straight : place)
   }
 }
 

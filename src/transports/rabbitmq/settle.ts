@@ -9,20 +9,20 @@ import { withinLimit } from './limit.ts'
 import { messageOf } from './link.ts'
 
 /** What the broker cannot do by itself: a delayed release, an attempt that is kept, a dead letter that can be listed. */
-const impossible: Settled = {
+export const impossible: Settled = {
   ok: false,
   fault: { code: 'invalid', retryable: false, outcome: 'notApplied' },
 }
 
 /** Its channel went away after the ack was written: it may count, and the delivery is no longer ours in any case. */
-const inDoubt = (cause: unknown): Settled => ({
+export const inDoubt = (cause: unknown): Settled => ({
   ok: false,
   fault: { code: 'lost', retryable: false, outcome: 'unknown', cause },
 })
 
 export async function settleBatch(
   broker: Broker,
-  attachment: Attachment,
+  attachment: Attachment<Consumer>,
   batch: readonly Settlement[],
 ): Promise<readonly Settled[]> {
   const consumer = attachment.consumer()

@@ -4,9 +4,9 @@ import { newId } from '../../model/ids.ts'
 import { type Bell, openBell } from '../../transport/bell.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
-import { type Attachment, attach } from './attachment.ts'
+import { type Attached, type Attachment, attach } from './attachment.ts'
 import type { Broker } from './broker.ts'
-import type { Consumer } from './consumer.ts'
+import { type Consumer, openConsumer } from './consumer.ts'
 import { endsWithin } from './limit.ts'
 import { type PushWindow, pushWindow } from './push-window.ts'
 import { settleBatch } from './settle.ts'
@@ -49,11 +49,13 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
     bell.ring()
     parkSoon()
   }
+  const counts = broker.options.queueType === 'quorum'
+  const prefetch = window.limit
   const reading = () => ({ newId: () => newId(clock, random), now: clock.now() })
   const attachment = await attach({
-    ...{ broker, name, queue, onNews, reading },
-    prefetch: window.limit,
-    closing: closing.signal,
+    ...{ broker, name, queue, onNews, closing: closing.signal, tellsLoss: true },
+    put: (channel, onCancelled) =>
+      openConsumer({ channel, queue, counts, prefetch, reading, onNews, onCancelled }),
   })
 
   let closed: Promise<void> | undefined
@@ -98,7 +100,10 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
 }
 
 /** Whatever does not close in time goes away with its connection. */
-async function letGo({ broker, name }: SubscriptionParts, consumer: Consumer): Promise<void> {
+export async function letGo(
+  { broker, name }: Pick<SubscriptionParts, 'broker' | 'name'>,
+  consumer: Attached,
+): Promise<void> {
   const { clock, consuming, closing, logger } = broker
   if (await endsWithin(clock, CLOSE_TIMEOUT_MS, consumer.close())) return
   if (closing.aborted) return
@@ -108,7 +113,7 @@ async function letGo({ broker, name }: SubscriptionParts, consumer: Consumer): P
 
 interface Receiving {
   readonly broker: Broker
-  readonly attachment: Attachment
+  readonly attachment: Attachment<Consumer>
   readonly window: PushWindow
   readonly bell: Bell<'here'>
   readonly ends: Ends

@@ -7,6 +7,7 @@ import { exists, throwAway } from './channel.ts'
 import { tooSlow } from './consumer-timeout.ts'
 import { ensureLadder, ladderDifferences } from './delay-queues.ts'
 import { ladder, landingKey } from './ladder.ts'
+import { lanePlaceOf } from './lane-place.ts'
 import { lossesOf } from './losses.ts'
 import { type Place, placeOf } from './names.ts'
 import { nameProblem } from './options.ts'
@@ -123,6 +124,13 @@ async function ensureQueue(
   if (options.topology === 'check') {
     found.push(`queue "${queue}" does not exist; make it, or pass topology: 'create'`)
     return { problems: found, wasThere: false }
+  }
+  const { roster } = lanePlaceOf(options, name)
+  if (await exists(broker, (channel) => channel.checkQueue(roster), signal)) {
+    found.push(
+      `queue "${queue}" has lanes, because it was in order ("${roster}" is there); give it its orderingKey again, or let it be emptied, delete its lanes and its roster, and start again`,
+    )
+    return { problems: judged(), wasThere: false }
   }
   if (how === 'look') return { problems: judged(), wasThere: false }
   const declaration = { durable: true, arguments: wanted }

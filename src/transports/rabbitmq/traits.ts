@@ -36,3 +36,20 @@ export function rabbitTraits({ queueType, delays }: Resolved, server: Server): T
     },
   }
 }
+
+/**
+ * Of queues with lanes: a lane is assigned to one consumer, a failed message waits in its place, and a delayed one would leave
+ * its order.
+ */
+export function laneTraits(options: Resolved, server: Server): Traits {
+  const traits = rabbitTraits(options, server)
+  return {
+    ...traits,
+    claim: { kind: 'assignment' },
+    release: 'delayed',
+    order: 'perKey',
+    delay: 'none',
+    // Each lane has a window of its own, so no more may be there at once, whatever is waiting.
+    limits: { ...traits.limits, receiveBatch: 100 },
+  }
+}

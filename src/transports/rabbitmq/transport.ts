@@ -5,8 +5,9 @@ import type { Broker } from './broker.ts'
 import { throwAway } from './channel.ts'
 import { rabbitFault } from './fault.ts'
 import { placeOf } from './names.ts'
+import { orderedTransport } from './ordered.ts'
 import { openPublisher } from './publisher.ts'
-import { sender } from './send.ts'
+import { ofQueue, sender } from './send.ts'
 import { rabbitSubscription } from './subscription.ts'
 import { topology } from './topology.ts'
 import { rabbitTraits } from './traits.ts'
@@ -18,21 +19,26 @@ export function rabbitTransport(broker: Broker, end: () => Promise<void>): Trans
   const traits = rabbitTraits(options, server)
   const delays = traits.delay !== 'none'
   const bounds = { ...traits, delayPrefix: options.delayPrefix }
+  const publisher = openPublisher(broker)
   let closed: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    closed ??= subscriptions.close().then(end)
+    return closed
+  }
   return {
     name: 'rabbitmq',
     traits,
     databaseId: undefined,
-    send: sender(broker, openPublisher(broker), bounds),
+    send: sender(broker, publisher, bounds, ofQueue(options)),
     subscribe: (queue, how) => subscribe(broker, subscriptions, queue, how),
     diagnose: rabbitFault,
-    close() {
-      closed ??= subscriptions.close().then(end)
-      return closed
-    },
+    close,
     problems: () =>
       [consuming.problem(), publishing.problem()].filter((problem) => problem !== undefined),
     facts: unseenFacts(options, delays),
+    ...(options.queueType === 'quorum' && {
+      ordered: orderedTransport({ broker, publisher, subscriptions, close }),
+    }),
     topology: topology(broker, delays),
     browse: {
       async gauge(name) {

@@ -1,0 +1,85 @@
+import { unknownQueueError } from '../../transport/own-errors.ts'
+import type { Subscriptions } from '../../transport/subscriptions.ts'
+import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
+import type { Broker } from './broker.ts'
+import { throwAway } from './channel.ts'
+import { rabbitFault } from './fault.ts'
+import { laneFor, lanePlaceOf } from './lane-place.ts'
+import { laneSubscription } from './lane-subscription.ts'
+import { laneTopology } from './lane-topology.ts'
+import type { Publisher } from './publisher.ts'
+import { sender } from './send.ts'
+import { laneTraits } from './traits.ts'
+
+/** What it shares with the transport of queues without order. */
+export interface OrderedParts {
+  readonly broker: Broker
+  readonly publisher: Publisher
+  readonly subscriptions: Subscriptions
+  /** Of both. */
+  readonly close: () => Promise<void>
+}
+
+/** Queues that keep order: each is a set of lanes. */
+export function orderedTransport(parts: OrderedParts): Transport {
+  const { broker, publisher, subscriptions, close } = parts
+  const { options, server } = broker
+  const traits = laneTraits(options, server)
+  const bounds = { ...traits, delayPrefix: options.delayPrefix }
+  return {
+    name: 'rabbitmq',
+    traits,
+    databaseId: undefined,
+    send: sender(broker, publisher, bounds, (name) => {
+      const place = lanePlaceOf(options, name)
+      return (envelope) => laneFor(place, envelope)
+    }),
+    subscribe: (queue, how) => subscribe(broker, subscriptions, queue, how),
+    diagnose: rabbitFault,
+    close,
+    topology: laneTopology(broker),
+    browse: {
+      async gauge(name) {
+        return {
+          depth: await depthOf(broker, name),
+          scheduled: undefined,
+          inFlight: undefined,
+          dead: undefined,
+          ageMs: undefined,
+          paused: false,
+        }
+      },
+    },
+  }
+}
+
+/** What is ready in all lanes together. */
+async function depthOf(broker: Broker, name: string): Promise<number> {
+  const { lanes } = lanePlaceOf(broker.options, name)
+  try {
+    return await throwAway(broker, async (channel) => {
+      const looked = await Promise.all(lanes.map((lane) => channel.checkQueue(lane)))
+      return looked.reduce((sum, { messageCount }) => sum + messageCount, 0)
+    })
+  } catch (error) {
+    throw rabbitFault(error).code === 'notFound' ? unknownQueueError(name) : error
+  }
+}
+
+async function subscribe(
+  broker: Broker,
+  subscriptions: Subscriptions,
+  name: string,
+  { maxInFlight }: SubscribeOptions,
+): Promise<Subscription> {
+  let remove = (): void => {}
+  const opened = await laneSubscription({
+    ...{ broker, name, maxInFlight },
+    place: lanePlaceOf(broker.options, name),
+    onClose: () => remove(),
+  })
+  return subscriptions.open((onClose) => {
+    remove = onClose
+    return opened
+  })
+}
