@@ -102,8 +102,8 @@ function handedOut({ headers }: Msg, batch: number): number {
 const BYTES_MAX = 16 * 1024 * 1024
 
 /**
- * Of a lane that another worker has a message of, `no_wait` gets no answer at all, or "408 Requests Pending" at once when more wait
- * than there is (2.15.2). A lane gives one message, so nothing is lost by waiting for it.
+ * Of a lane that another worker has a message of, `no_wait` gets no answer at all (2.15.2). A lane gives one message, so nothing is
+ * lost by waiting for it.
  */
 function ask(
   { client: { nc, api }, server }: Store,
