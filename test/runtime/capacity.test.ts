@@ -99,6 +99,17 @@ test('sampled capacity: a full queue is refused before the backend is given anyt
   await closeNow(app, clock)
 })
 
+test('sampled capacity: a batch counts with each of its messages, and goes whole or not at all', async () => {
+  const { app, clock, queue, asked, others } = await sampled(5)
+  others.depth = 3
+  const orders = ['a', 'b', 'c'].map((orderId) => ({ orderId }))
+  await assert.rejects(app.sendBatch(queue, orders), full)
+  assert.equal(asked.sends, 0)
+  assert.equal((await app.sendBatch(queue, orders.slice(1))).length, 2)
+  await assert.rejects(app.send(queue, { orderId: 'a' }), full)
+  await closeNow(app, clock)
+})
+
 test('sampled capacity: what others send is seen within a second when more than half full', async () => {
   const { app, clock, queue, others } = await sampled(10)
   others.depth = 6
