@@ -147,7 +147,7 @@ test(
 )
 
 /** Levels over a memory transport whose calls are seen. */
-async function watched(keep: (world: Watched) => Promise<void>): Promise<void> {
+async function watched(keep: (world: Watched) => Promise<void>, ageingMs = 60_000): Promise<void> {
   const harness = memoryHarness()
   const inner = await harness.connect()
   const asked = new Map<string, number>()
@@ -168,7 +168,7 @@ async function watched(keep: (world: Watched) => Promise<void>): Promise<void> {
     },
   }
   const transport = priorities(seen, { most: 3, clock: harness.time })
-  const spec = { name: 'q', owner: 'team-a', maxDepth: undefined, priorities: 3 }
+  const spec = { name: 'q', owner: 'team-a', maxDepth: undefined, priorities: 3, ageingMs }
   const { signal } = new AbortController()
   await transport.topology.ensure([spec], signal)
   const options = { group: 'g', leaseMs: 3_000, maxInFlight: 10 }
@@ -247,6 +247,42 @@ test('What waits in hand keeps its lease while somebody receives, and goes back 
     const stored = await inner.browse?.get?.('q', 'level-0')
     assert.deepEqual([stored?.state, stored?.history.counted], ['ready', 0])
   }))
+
+test('What waits in hand is bounded, whichever levels went last.', () =>
+  watched(async ({ inner, send, receive, advance }) => {
+    const sends = [
+      [1, 0],
+      [8, 1],
+      [10, 0],
+      [8, 2],
+      [12, 1],
+      [10, 0],
+    ] as const
+    for (const [at, [count, level]] of sends.entries()) {
+      for (let n = 0; n < count; n++) await send(`m-${at}-${n}`, level)
+      await advance(50)
+    }
+    const max = 8
+    for (let turn = 1; turn <= 6; turn++) {
+      const came = await receive(max)
+      assert.equal(came.length, max)
+      const gauges = ['q', 'q-p1', 'q-p2'].map((place) => inner.browse?.gauge(place))
+      const held = (await Promise.all(gauges)).reduce((sum, one) => sum + (one?.inFlight ?? 0), 0)
+      assert.ok(held - turn * max <= max + 3, `${held - turn * max} wait in turn ${turn}`)
+    }
+  }, 1))
+
+test('What became ready behind the last of its level in hand is looked for before another level has its turn.', () =>
+  watched(async ({ send, receive, advance }) => {
+    for (const id of ['x', 'y', 'z']) await send(id, 1)
+    await advance(50)
+    for (const id of ['a', 'b']) await send(id, 0)
+    assert.deepEqual(idsOf(await receive(3)), ['x', 'y', 'z'])
+    await send('c', 0)
+    await advance(150)
+    await send('late', 1)
+    assert.deepEqual(idsOf(await receive(4)), ['a', 'b', 'c', 'late'])
+  }, 1))
 
 test('What was cancelled while it waited in hand is not handed out.', () =>
   watched(async ({ transport, send, receive, advance }) => {

@@ -7,7 +7,7 @@ import type { Family } from '../promise.ts'
 const WAKE_WITHIN_MS = 5_000
 const LONG_MS = 60_000
 /** Longer than some sends take; times the levels, longer than all of them. */
-const AGEING_MS = 1_500
+const AGEING_MS = 3_000
 
 export const receive: Family = {
   name: 'receive',
