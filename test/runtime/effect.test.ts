@@ -184,6 +184,25 @@ test('ctx.send inside ctx.tx commits or vanishes with it, awaited or not', async
   await closeNow(app, clock)
 })
 
+test('a tx that the handler names itself is the one that ctx.send uses, inside ctx.tx, too', async () => {
+  const { app, clock, queue } = await shared()
+  let code: unknown
+  app.work(queue, async (message, ctx) => {
+    if (message.payload.orderId !== 'parent') return
+    await ctx.tx(() => {
+      ctx.send(queue, { orderId: 'child' }, { tx: { of: 'another database' } }).catch((error) => {
+        code = error.code
+      })
+    })
+  })
+  await app.send(queue, { orderId: 'parent' })
+  await app.start()
+  await clock.advance(1_000)
+  assert.equal(code, 'MILLRACE_FOREIGN_TRANSACTION')
+  assert.equal(app.counters()['orders']?.started, 1)
+  await closeNow(app, clock)
+})
+
 test('a send that fails inside ctx.tx fails the transaction, though nobody awaited it', async () => {
   const { app, clock, queue } = await shared({ retry: { attempts: 1 } })
   app.work(queue, async (message, ctx) => {
