@@ -20,7 +20,7 @@ for (const subject of url === undefined ? [] : subjects) {
   kits.push({
     name: harness.name,
     atOnce: 4,
-    leftToFull: subject.queueType === 'classic',
+    leftToFull: subject.queueType === 'classic' || 'levels' in subject,
     register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
