@@ -68,7 +68,7 @@ export interface QueueCounters {
   readonly dead: number
   /** Deliveries whose key the inbox knew: acked without calling the handler. */
   readonly duplicates: number
-  /** Runs that went on after their timeout; now. */
+  /** Runs, and calls of asynchronous schemas, that went on after their timeout; now. */
   readonly abandoned: number
   readonly lost: number
   /** Removed for newer ones because the queue was full (`whenFull: 'shed'`), by sends of this process. */

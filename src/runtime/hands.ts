@@ -9,19 +9,23 @@ import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
 import { Run, type RunDeps, type RunEnd } from './run.ts'
 import type { Settler } from './settler.ts'
+import { slotCount } from './slot-count.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** What a worker has in its hands: handlers that run, and settlements on their way. */
 export interface Hands {
   /** How many more deliveries may come now. */
   slots(): number
-  /** Handlers that run; abandoned ones are not among them. */
-  readonly running: number
+  /** Handlers that run, abandoned ones not among them, and slots that are reserved. */
+  readonly busy: number
   /** Before anything else: who renews, and who settles. */
   equip(parts: Equipment): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
   hold(delivery: Delivery, lose: () => void, now: number): void
-  start(delivery: Delivery, message: Message<unknown>, admitted: Admitted): void
+  /** @param judgedMs what the schema took of the attempt's time */
+  start(delivery: Delivery, message: Message<unknown>, admitted: Admitted, judgedMs: number): void
+  /** A slot for one that does not run yet. The answer frees it, and is called once. */
+  reserve(delivery: Delivery): () => void
   /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
   settleLater(delivery: Delivery, act: Settle): void
   /** Resolves at the next change of any of this. */
@@ -58,7 +62,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   const claims = transport.traits.claim.kind === 'lease' ? undefined : claimWatch()
   const change = notifier()
   let settling = 0
-  let alone = false
+  const slots = slotCount()
   let parts: Partial<Equipment> = {}
 
   const isDone = (delivery: Delivery): void => {
@@ -80,7 +84,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     running.delete(run)
     flow.ended(ticket)
     claims?.remove(delivery.claim.lost, run.lose)
-    if (delivery.alone) alone = false
+    slots.free(delivery)
     settling++
     const key = message.idempotencyKey
     const ended = { delivery, key, end, effect: run.effectState, mark: run.effectMark, ticket }
@@ -98,12 +102,12 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     onReturned: change.notify,
   }
 
-  const start: Hands['start'] = (delivery, message, admitted) => {
+  const start: Hands['start'] = (delivery, message, admitted, judgedMs) => {
     const ticket = flow.began(delivery.history, admitted)
-    const run = new Run(runDeps, delivery, message, ticket)
+    const run = new Run(runDeps, delivery, message, ticket, judgedMs)
     running.add(run)
     parts.keeper?.hold(delivery, run.lose, ticket.at)
-    if (delivery.alone) alone = true
+    slots.take(delivery)
     claims?.add(delivery.claim.lost, run.lose)
     run.start()
   }
@@ -111,26 +115,37 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   return {
     slots: () => {
       const most = flow.slots()
-      if (alone || deps.counters.abandoned >= ABANDONED_MAX + most) return 0
+      if (slots.alone || deps.counters.abandoned >= ABANDONED_MAX + most) return 0
       const moving = settling - Math.min(HELD_MAX, parts.settler?.held ?? 0)
-      return Math.min(most - running.size, 2 * most - running.size - moving)
+      return Math.min(most - slots.taken, 2 * most - slots.taken - moving)
     },
-    get running() {
-      return running.size
+    get busy() {
+      return slots.taken
     },
     equip: (given) => {
       parts = given
     },
     hold: (delivery, lose, now) => parts.keeper?.hold(delivery, lose, now),
     start,
+    reserve: (delivery) => slots.reserve(delivery, change.notify),
     settleLater: (delivery, act) => void settle(delivery, act),
     changed: change.wait,
     notify: change.notify,
     empty: async () => {
-      while (running.size > 0 || settling > 0) await change.wait()
+      while (slots.taken > 0 || settling > 0) await change.wait()
     },
     shutDown: () => {
       for (const one of running) one.shutDown()
     },
+  }
+}
+
+export function giveBack(
+  hands: Pick<Hands, 'settleLater'>,
+  batch: readonly Delivery[],
+  delayMs: number,
+): void {
+  for (const delivery of batch) {
+    hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
   }
 }

@@ -35,7 +35,7 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
   readonly payload: Schema
   /** Identity of the effect, for the inbox. Default: the message id. */
   readonly idempotencyKey?: (payload: StandardSchemaV1.InferOutput<Schema>) => string
-  /** How long one run may take, in ms; 1 to 43,200,000 (12 h). Default 30,000. */
+  /** How long one run may take, an asynchronous schema before it included, in ms; 1 to 43,200,000 (12 h). Default 30,000. */
   readonly handlerTimeoutMs?: number
   readonly retry?: Partial<RetryOptions>
   readonly dedupe?: {

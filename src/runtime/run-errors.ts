@@ -14,6 +14,15 @@ export class HandlerTimeout extends MillraceError {
   }
 }
 
+/** The handler never began: its time was over before the schema had answered. */
+export function judgementTimeout(names: Names, timeoutMs: number): MillraceError {
+  return new MillraceError(
+    'MILLRACE_HANDLER_TIMEOUT',
+    `queue "${names.queue}": the schema did not answer about message ${names.messageId} within handlerTimeoutMs (${timeoutMs} ms)`,
+    { retryable: true, fields: names },
+  )
+}
+
 /** Why the signal of a handler fired: its message is no longer its own. */
 export class LeaseLost extends MillraceError {
   constructor(names: Names) {

@@ -41,6 +41,7 @@ export class Run<Tx = unknown> {
   readonly ticket: Ticket
   readonly abort: LazyAbort = new LazyAbort()
   readonly deps: RunDeps<Tx>
+  readonly #judgedMs: number
   #over = false
   #abandoned = false
   #deadline: Deadline | undefined
@@ -49,11 +50,19 @@ export class Run<Tx = unknown> {
   #effect: Effect<Tx> | undefined
   #looseEnds: LooseEnds | undefined
 
-  constructor(deps: RunDeps<Tx>, delivery: Delivery, message: Message<unknown>, ticket: Ticket) {
+  /** @param judgedMs what the schema took of the attempt's time */
+  constructor(
+    deps: RunDeps<Tx>,
+    delivery: Delivery,
+    message: Message<unknown>,
+    ticket: Ticket,
+    judgedMs: number,
+  ) {
     this.deps = deps
     this.delivery = delivery
     this.message = message
     this.ticket = ticket
+    this.#judgedMs = judgedMs
   }
 
   /** Calls the handler, in the async context of the caller. A synchronous one has ended when this returns. */
@@ -157,7 +166,7 @@ export class Run<Tx = unknown> {
   /** Its time is limited while it may still become over by itself. */
   #limit(): void {
     if (this.#over || this.#grace !== undefined) return
-    this.#deadline ??= this.deps.deadlines.join(this.ticket.at)
+    this.#deadline ??= this.deps.deadlines.join(this.ticket.at - this.#judgedMs)
   }
 
   #returned(outcome: RunEnd): void {

@@ -5,8 +5,10 @@ import { messageOfError } from '../model/describe-error.ts'
 import { hasCode } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise, recovered } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
-import type { Hands } from './hands.ts'
+import { giveBack, type Hands } from './hands.ts'
+import { AWAY_DELAY_MS, deliveryOf, inboxQuestion, type Keyed } from './inbox-question.ts'
 import { type Incoming, incoming, type Receiver } from './incoming.ts'
+import { isRead, judging } from './judging.ts'
 import type { Message } from './message.ts'
 import { waitingHold } from './waiting-hold.ts'
 import type { WorkerDeps } from './worker-deps.ts'
@@ -15,62 +17,55 @@ import type { WorkerDeps } from './worker-deps.ts'
 export interface Taking {
   /** Undefined when the worker may receive more at once, else resolves when it may. */
   take(batch: readonly Delivery[]): Promise<unknown> | undefined
-  /** What is wrong with the inbox; undefined when nothing is. */
+  /** What is wrong with the inbox or the blobs; undefined when nothing is. */
   problem(): string | undefined
+  /** See `Judging`. */
+  late(): number
 }
 
 const BUSY_ALONE_DELAY_MS = 0
-const AWAY_DELAY_MS = 1_000
 
 export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSignal): Taking {
   const { queue } = deps
-  let inboxFailing: string | undefined
   let blobsFailing: string | undefined
   const { hold, isGone } = waitingHold(hands, deps)
   const mayStart = (one: Delivery): boolean => !stopped.aborted && !isGone(one)
-  const noteInbox = (problem: string | undefined): void => {
-    inboxFailing = problem
-  }
+  const inbox = inboxQuestion(deps, hands, stopped)
 
-  const begin = (read: Incoming): MaybePromise<void> => {
+  const begin = (read: Incoming, judgedMs = 0): MaybePromise<void> => {
     const { delivery } = read
     const verdict = beforeRun(delivery.history, queue.retry)
     if (verdict !== undefined) hands.settleLater(delivery, (to) => to.dead(delivery, verdict))
     else if (!read.ok) hands.settleLater(delivery, (to) => to.failure(delivery, read.error))
     else if (stopped.aborted) giveBack(hands, [delivery], 0)
-    else return runOrWait(deps, hands, { mayStart, hold }, read)
+    else return runOrWait(deps, hands, { mayStart, hold, judgedMs }, read)
   }
 
-  /** Gives those whose keys are known their end, and answers the others; all go back when the inbox cannot be asked. */
-  const unknown = async <One extends Keyed>(batch: readonly One[]): Promise<readonly One[]> => {
-    const known = await knownKeys(deps, batch, noteInbox)
-    if (known === undefined) {
-      giveBack(hands, batch.map(deliveryOf), AWAY_DELAY_MS)
-      await pause(deps.clock, AWAY_DELAY_MS, stopped)
-      return []
-    }
-    batch.forEach(({ delivery }, i) => {
-      if (known[i] === true) hands.settleLater(delivery, (to) => to.duplicate(delivery))
-    })
-    return batch.filter((_, i) => known[i] !== true)
-  }
+  const judged = judging({
+    ...deps,
+    hands,
+    stopped,
+    judged: async (read, tookMs) => {
+      if (await inbox.isOpen(read)) await begin(read, tookMs)
+    },
+  })
 
   const judge = (batch: readonly Delivery[]): Promise<unknown> | undefined => {
     const reading = batch.map((delivery) => incoming(deps, delivery))
     if (deps.inbox === undefined && reading.every(isRead)) return beginAll(reading, begin)
     hold(batch)
-    return judgeLater(reading)
+    return beginRead(batch, reading)
   }
 
-  const judgeLater = async (reading: readonly MaybePromise<Incoming>[]): Promise<void> => {
-    const read = await Promise.all(reading)
-    if (deps.inbox === undefined) await beginAll(read, begin)
-    else await beginAll((await unknown(read.map(keyedIncoming))).map(incomingOf), begin)
-  }
+  /** Those of slow schemas begin by themselves, later. */
+  const beginRead = (
+    batch: readonly Delivery[],
+    reading: readonly MaybePromise<Incoming>[],
+  ): Promise<unknown> | undefined => beginAll(inbox.open(judged.follow(batch, reading)), begin)
 
   /** Whose key came with the message is asked for first: of a known one the body is not needed. */
   const fetchAndJudge = async (batch: readonly Delivery[]): Promise<void> => {
-    const open = await unknown(
+    const open = await inbox.unknown(
       batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey })),
     )
     const { read, away } = await withBodies(deps, open)
@@ -78,13 +73,14 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     if (blobsFailing !== undefined && !stopped.aborted) deps.logger.error(blobsFailing)
     giveBack(hands, away.map(deliveryOf), AWAY_DELAY_MS)
     giveBack(hands, read.map(deliveryOf).filter(isGone), 0)
-    await judgeLater(read.filter(({ delivery }) => !isGone(delivery)).map((one) => one.read))
+    const ours = read.filter(({ delivery }) => !isGone(delivery))
+    await beginRead(ours.map(deliveryOf), ours.map(readingOf))
     if (away.length > 0) await pause(deps.clock, AWAY_DELAY_MS, stopped)
   }
 
   const take: Taking['take'] = (batch) => {
     // While others run, a message that killed its worker waits: their deaths must not be blamed on it.
-    if (batch[0]?.alone === true && hands.running > 0) {
+    if (batch[0]?.alone === true && hands.busy > 0) {
       giveBack(hands, batch, BUSY_ALONE_DELAY_MS)
       return hands.empty()
     }
@@ -103,20 +99,19 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     ])
   }
 
-  return { take, problem: () => inboxFailing ?? blobsFailing }
-}
-
-function giveBack(hands: Hands, batch: readonly Delivery[], delayMs: number): void {
-  for (const delivery of batch) {
-    hands.settleLater(delivery, (to) => to.giveBack(delivery, delayMs))
+  return {
+    take,
+    problem: () => inbox.problem() ?? blobsFailing,
+    late: () => judged.late,
   }
 }
 
 /** Undefined when nobody had to be asked. */
 function beginAll(
-  batch: readonly Incoming[],
+  batch: MaybePromise<readonly Incoming[]>,
   begin: (read: Incoming) => MaybePromise<void>,
 ): Promise<unknown> | undefined {
+  if (isPromise(batch)) return batch.then((some) => beginAll(some, begin))
   let asking: Promise<void>[] | undefined
   for (const one of batch) {
     const begun = begin(one)
@@ -131,7 +126,7 @@ function beginAll(
 function runOrWait<Tx>(
   { flow }: WorkerDeps<Tx>,
   hands: Hands,
-  { mayStart, hold }: Holding,
+  { mayStart, hold, judgedMs }: Holding,
   { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
 ): MaybePromise<void> {
   const admission = recovered<Admitted | Later | Nameless>(
@@ -150,7 +145,7 @@ function runOrWait<Tx>(
       return hands.settleLater(delivery, (to) => to.giveBack(delivery, admitted.delayMs))
     }
     const isOurs = admitted.slot?.isOver() !== true
-    if (isOurs && mayStart(delivery)) return hands.start(delivery, message, admitted)
+    if (isOurs && mayStart(delivery)) return hands.start(delivery, message, admitted, judgedMs)
     // Nobody else may try its downstream, or have its slot, before this is said.
     flow.unused(admitted)
     hands.settleLater(delivery, (to) => to.giveBack(delivery, 0))
@@ -166,33 +161,20 @@ interface Nameless {
 interface Holding {
   mayStart(delivery: Delivery): boolean
   hold(batch: readonly Delivery[]): void
+  readonly judgedMs: number
 }
 
-/** A delivery and what the inbox knows it by; undefined while nobody can say. */
-interface Keyed {
-  readonly delivery: Delivery
-  readonly key: string | undefined
-}
-
-function keyedIncoming(one: Incoming): Keyed & { readonly one: Incoming } {
-  return { delivery: one.delivery, key: one.ok ? one.message.idempotencyKey : undefined, one }
-}
-
-function incomingOf({ one }: { readonly one: Incoming }): Incoming {
-  return one
-}
-
-function deliveryOf({ delivery }: Pick<Keyed, 'delivery'>): Delivery {
-  return delivery
+function readingOf({ read }: Reading): MaybePromise<Incoming> {
+  return read
 }
 
 function isWhole({ fetchBody }: Delivery): boolean {
   return fetchBody === undefined
 }
 
-type Fetched = Read | Away
+type Fetched = Reading | Away
 
-interface Read {
+interface Reading {
   readonly delivery: Delivery
   readonly read: MaybePromise<Incoming>
 }
@@ -207,7 +189,7 @@ interface Away {
 async function withBodies(
   receiver: Receiver,
   batch: readonly Keyed[],
-): Promise<{ readonly read: readonly Read[]; readonly away: readonly Away[] }> {
+): Promise<{ readonly read: readonly Reading[]; readonly away: readonly Away[] }> {
   const fetched = await Promise.all(batch.map(({ delivery }) => withBody(receiver, delivery)))
   return {
     read: fetched.filter((one) => one.read !== undefined),
@@ -224,32 +206,4 @@ async function withBody(receiver: Receiver, delivery: Delivery): Promise<Fetched
   return retryable
     ? { delivery, read: undefined, error }
     : { delivery, read: { ok: false, delivery, error } }
-}
-
-function isRead(one: MaybePromise<Incoming>): one is Incoming {
-  return !isPromise(one)
-}
-
-/** Which of these the inbox knows; undefined when it cannot be asked. */
-async function knownKeys<Tx>(
-  deps: WorkerDeps<Tx>,
-  batch: readonly Keyed[],
-  note: (problem: string | undefined) => void,
-): Promise<readonly boolean[] | undefined> {
-  const { inbox, queue } = deps
-  if (inbox === undefined) return []
-  const keys = batch.flatMap(({ key }) => (key === undefined ? [] : [key]))
-  if (keys.length === 0) return []
-  try {
-    const seen = await inbox.seen(keys.map((key) => ({ queue: queue.name, key })))
-    note(undefined)
-    let next = 0
-    return batch.map(({ key }) => key !== undefined && seen[next++] === true)
-  } catch (error) {
-    note(`queue "${queue.name}": inbox ${inbox.name} does not answer (${messageOfError(error)})`)
-    deps.logger.error(`queue "${queue.name}": inbox ${inbox.name} does not answer`, {
-      cause: error,
-    })
-    return undefined
-  }
 }

@@ -7,7 +7,7 @@ import { gatherer } from './gatherer.ts'
 import { hands } from './hands.ts'
 import { receiving } from './receiving.ts'
 import { type Settler, settler } from './settler.ts'
-import { taking } from './taking.ts'
+import { type Taking, taking } from './taking.ts'
 import { leaseMsOf, type WorkerDeps } from './worker-deps.ts'
 
 /** Receives from one queue, runs its handler, and settles. */
@@ -111,7 +111,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
         ...receiver.problems(),
         ...flow.problems(),
         ...(settles?.problems() ?? []),
-        ...ownProblems(deps, taken.problem(), failing),
+        ...ownProblems(deps, taken, failing),
       ]
     },
   }
@@ -119,14 +119,18 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
 
 function ownProblems<Tx>(
   { queue, counters }: WorkerDeps<Tx>,
-  inboxFailing: string | undefined,
+  taken: Pick<Taking, 'problem' | 'late'>,
   renewFailing: boolean,
 ): readonly string[] {
-  const late = `${counters.abandoned} handler(s) still run after their timeout`
+  const failing = taken.problem()
+  const handlers = counters.abandoned - taken.late()
+  const late = (count: number, what: string): readonly string[] =>
+    count === 0 ? [] : [`queue "${queue.name}": ${count} ${what} still run after their timeout`]
   return [
-    ...(inboxFailing === undefined ? [] : [inboxFailing]),
+    ...(failing === undefined ? [] : [failing]),
     ...(renewFailing ? [`queue "${queue.name}": leases cannot be renewed`] : []),
-    ...(counters.abandoned === 0 ? [] : [`queue "${queue.name}": ${late}`]),
+    ...late(handlers, 'handler(s)'),
+    ...late(taken.late(), 'schema call(s)'),
   ]
 }
 
