@@ -1,6 +1,7 @@
 import { messageOfError } from '../model/describe-error.ts'
 import { PermanentError } from '../model/errors.ts'
 import { isName, NAME_RULE } from '../model/kept-text.ts'
+import { unawaited } from '../model/maybe-promise.ts'
 import { show } from '../model/problems.ts'
 
 export interface NameGiver {
@@ -32,6 +33,8 @@ export function nameGiver(
   }
   return (payload) => {
     const name = called(payload)
-    return isName(name) ? name : refuse(`gave ${show(name)}`)
+    if (isName(name)) return name
+    unawaited(name)
+    return refuse(`gave ${show(name)}`)
   }
 }

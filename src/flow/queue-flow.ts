@@ -8,6 +8,7 @@ import type { SlotSettings } from './adapt-slots.ts'
 import type { BreakerPass, Breakers } from './breakers.ts'
 import type { ConcurrencyLimiter, RunSlot } from './concurrency-limiter.ts'
 import { type ConsumerSwitch, consumerSwitch } from './consumer-switch.ts'
+import { failureJudge, type IsFailure } from './failure-judge.ts'
 import type { KillSwitchSettings } from './kill-switch.ts'
 import type { Meter } from './meter.ts'
 import { nameGiver } from './name-giver.ts'
@@ -96,11 +97,7 @@ export interface QueueFlowOptions {
 export interface FlowQueue {
   readonly name: string
   downstream?(payload: unknown): string
-  readonly breaker: BreakerFailures | undefined
-}
-
-interface BreakerFailures {
-  isFailure(failure: Pick<Classification, 'errorClass' | 'code'>): boolean
+  readonly breaker: { readonly isFailure: IsFailure } | undefined
 }
 
 /** So many handlers side by side, or as many as the queue needs within bounds. */
@@ -116,6 +113,8 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
   const wanted = (): number => Math.min(most, control?.slots() ?? Number(concurrency))
   const slots = (): number => kill?.slots(wanted()) ?? wanted()
   const admit = admission(options)
+  const { breaker } = options.definition
+  const seen = seenBy(breaker && failureJudge({ ...options, isFailure: breaker.isFailure }))
   return {
     slots,
     appetite: () => limits?.appetite() ?? Number.POSITIVE_INFINITY,
@@ -142,7 +141,7 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
       if (pass !== undefined && outcome.as === 'failed' && outcome.errorClass === 'throttled') {
         options.breakers?.throttled(pass, outcome.delayMs)
       }
-      const instead = pass && options.breakers?.concluded(pass, seenBy(options.definition, outcome))
+      const instead = pass && options.breakers?.concluded(pass, seen(outcome))
       // What the breaker takes upon itself is not the handler's fault.
       if (kill !== undefined && instead === undefined) noteOf(kill, outcome, clock.now())
       return instead
@@ -219,11 +218,16 @@ function admittedBy(breakers: Breakers, { definition }: QueueFlowOptions): Queue
 }
 
 /** What the downstream has to do with it. One that says "later" is well. */
-function seenBy({ breaker }: FlowQueue, outcome: RunOutcome): 'ok' | 'failed' | 'undecided' {
-  if (outcome.as === 'succeeded') return 'ok'
-  if (outcome.as === 'undecided') return 'undecided'
-  if (breaker?.isFailure(outcome) === true) return 'failed'
-  return outcome.errorClass === 'throttled' ? 'ok' : 'undecided'
+function seenBy(
+  isFailure: IsFailure | undefined,
+): (outcome: RunOutcome) => 'ok' | 'failed' | 'undecided' {
+  return (outcome) => {
+    if (outcome.as === 'succeeded') return 'ok'
+    if (outcome.as === 'undecided') return 'undecided'
+    const { errorClass, code } = outcome
+    if (isFailure?.({ errorClass, code }) === true) return 'failed'
+    return errorClass === 'throttled' ? 'ok' : 'undecided'
+  }
 }
 
 function noteOf(kill: ConsumerSwitch, outcome: RunOutcome, now: number): void {

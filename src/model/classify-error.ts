@@ -6,6 +6,7 @@ import { classifyFetch, classifyNetwork, fetchRule, networkTable } from './class
 import { classifyOwn, ownTable } from './classify-own.ts'
 import type { Classifier, Rule } from './classify-rule.ts'
 import { classifySql, sqlTable } from './classify-sql.ts'
+import { isThenable, unawaited } from './maybe-promise.ts'
 import { read, readList, readString, safeCode } from './probe.ts'
 import { show } from './problems.ts'
 import { redact } from './redact.ts'
@@ -177,11 +178,8 @@ function classifyCustom(
 }
 
 function shown(answer: unknown): string {
-  if (typeof read(answer, 'then') === 'function') {
-    // Nobody else waits for it; it may be of another realm, or of a library.
-    Promise.resolve(answer).catch(() => undefined)
-    return 'a promise (it must answer at once)'
-  }
+  unawaited(answer)
+  if (isThenable(answer)) return 'a promise (it must answer at once)'
   const errorClass = read(answer, 'errorClass')
   return errorClass === undefined ? show(answer) : `errorClass ${show(errorClass)}`
 }

@@ -1,3 +1,5 @@
+import { read } from './probe.ts'
+
 /** A value now or later; synchronous backends (SQLite) answer now. */
 export type MaybePromise<T> = T | Promise<T>
 
@@ -34,4 +36,14 @@ export function promised<T>(run: () => MaybePromise<T>): Promise<T> {
   } catch (error) {
     return Promise.reject(error)
   }
+}
+
+/** By shape, for promises of another realm or of a library. */
+export function isThenable(value: unknown): boolean {
+  return typeof read(value, 'then') === 'function'
+}
+
+/** For an answer that should have been there at once: nobody else waits for it, and its rejection must not end the process. */
+export function unawaited(answer: unknown): void {
+  if (isThenable(answer)) Promise.resolve(answer).catch(() => undefined)
 }

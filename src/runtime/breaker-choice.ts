@@ -1,4 +1,5 @@
 import type { BreakerSettings } from '../flow/breaker.ts'
+import { type IsFailure, isTransient } from '../flow/failure-judge.ts'
 import type { GateSettings } from '../flow/gate.ts'
 import type { Classification } from '../model/classify.ts'
 import { read } from '../model/probe.ts'
@@ -18,7 +19,10 @@ export interface BreakerOptions {
   readonly openMaxMs?: number
   /** Who shares it: all workers of the store, or each process for itself. Default `store`. */
   readonly scope?: 'store' | 'process'
-  /** Whether a failure is the downstream's. Default: the transient ones, timeouts among them. */
+  /**
+   * Whether a failure is the downstream's, at once. Default: the transient ones, timeouts among them; that decides also where this throws or
+   * gives no boolean, which the log says once.
+   */
   readonly isFailure?: (failure: Pick<Classification, 'errorClass' | 'code'>) => boolean
 }
 
@@ -33,7 +37,7 @@ export interface GateOptions {
 /** With every default filled in. */
 export interface BreakerChoice extends BreakerSettings {
   readonly scope: 'store' | 'process'
-  isFailure(failure: Pick<Classification, 'errorClass' | 'code'>): boolean
+  readonly isFailure: IsFailure
 }
 
 const KEYS: Readonly<Record<keyof BreakerOptions, true>> = {
@@ -113,9 +117,4 @@ interface Rule {
   readonly min: number
   readonly max: number
   readonly default: number
-}
-
-/** A permanent error is the payload's, and who says "later" is well. */
-function isTransient({ errorClass }: Pick<Classification, 'errorClass'>): boolean {
-  return errorClass === 'transient'
 }

@@ -1,4 +1,5 @@
 import { isId } from '../model/ids.ts'
+import { unawaited } from '../model/maybe-promise.ts'
 import { show } from '../model/problems.ts'
 import { isShare, type Share, WEIGHT_MAX, WEIGHT_MIN } from '../transport/fair-share.ts'
 import type { AnyQueue } from './queue.ts'
@@ -65,7 +66,10 @@ function called(queue: AnyQueue, name: KeyFunction, payload: unknown): unknown {
 
 function guarded(queue: AnyQueue, name: string, call: () => unknown): unknown {
   try {
-    return call()
+    const answer = call()
+    // Refused by whoever asked: none of these may be a promise.
+    unawaited(answer)
+    return answer
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`${name} of queue "${queue.name}" threw: ${why}`, { cause })

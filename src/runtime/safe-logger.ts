@@ -1,4 +1,5 @@
 import type { Logger } from '../model/logger.ts'
+import { unawaited } from '../model/maybe-promise.ts'
 
 /** A log line that cannot be written must not change what happens to a message, nor end the process. */
 export function safeLogger(inner: Logger): Logger {
@@ -6,7 +7,9 @@ export function safeLogger(inner: Logger): Logger {
     (level: keyof Logger): Logger[typeof level] =>
     (message, fields) => {
       try {
-        inner[level](message, fields)
+        // An async method is one, too.
+        const answer: unknown = inner[level](message, fields)
+        unawaited(answer)
       } catch {
         // Where should it be said? The logger is what failed.
       }
