@@ -89,7 +89,8 @@ export interface QueueFlowOptions {
   readonly limiter: RateLimiter | undefined
   readonly limits: ConcurrencyLimiter | undefined
   readonly definition: FlowQueue
-  readonly store: Store | undefined
+  /** Brings resets of other processes to the kill switch. */
+  readonly store: Pick<Store, 'states'> | undefined
   readonly gauge: () => Promise<QueueSight>
 }
 

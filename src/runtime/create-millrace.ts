@@ -10,7 +10,7 @@ import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import { nearest } from '../model/nearest.ts'
 import { problems, show } from '../model/problems.ts'
-import { announcements } from './announcements.ts'
+import { type AnnouncementsOptions, announcements } from './announcements.ts'
 import type { App, QueueCounters, WorkOptions } from './app.ts'
 import { backendView } from './backend-view.ts'
 import { type Counting, counting } from './counters.ts'
@@ -34,6 +34,7 @@ import { openParts, type Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
 import { queueSender } from './queue-sender.ts'
 import { transportOf } from './queue-transport.ts'
+import { resumeStore } from './resume-store.ts'
 import type { Sender } from './sender.ts'
 import { transactionSends } from './transaction-sends.ts'
 import { type ResolvedWork, resolveWork, WORK_KEYS } from './work-options.ts'
@@ -66,13 +67,11 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
   const flows = new Map<string, { readonly flow: QueueFlow; readonly most: number }>()
-  const { onDeadLetter } = options
-  const announced = announcements({
-    hook: onDeadLetter && ((letter) => outside(onDeadLetter, letter)),
-    logger: resolved.logger,
-  })
+  const announced = announcements({ hook: hookOf(options), logger: resolved.logger })
+  const { signal } = closed
+  const resumes = resumeStore({ ...parts, from: options.transport, resolved, closed: signal })
   const life = lifecycle({
-    ...{ resolved, parts, workers, closed, lanes, announced },
+    ...{ resolved, parts, workers, closed, lanes, announced, resumes },
     signals: options.signals === true,
   })
   const admin: Admin = createAdmin({
@@ -82,7 +81,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     inboxTtlMs: parts.inbox?.ttlMs,
     backend: () => backendView(parts),
     measureOf: (name) => measureOf(find(name).meter, parts.store),
-    resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, parts.store),
+    resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, resumes),
     breakersOf: (name) => find(name).breakers,
     limitsOf: (name) => find(name).limits,
     storeFault: (cause) => storeError(cause, parts.store),
@@ -103,7 +102,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
       limiter: limiterOf(lane.queue, resolved, parts.store),
       limits: lane.limits,
       definition: lane.queue,
-      store: parts.store,
+      store: resumes.heard,
       gauge: () => sightOf(parts.transport, name),
     })
     flows.set(name, { flow, most: mostSlots(settings.concurrency) })
@@ -135,6 +134,12 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     admin,
     counters: () => countersOf(lanes),
   }
+}
+
+function hookOf({
+  onDeadLetter,
+}: Pick<MillraceOptions, 'onDeadLetter'>): AnnouncementsOptions['hook'] {
+  return onDeadLetter && ((letter) => outside(onDeadLetter, letter))
 }
 
 /** Errors are rejections; but for the one that must be there before the caller's COMMIT, which is its next statement. */

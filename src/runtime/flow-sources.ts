@@ -13,6 +13,7 @@ import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { AnyQueue } from './queue.ts'
+import type { ResumeStore } from './resume-store.ts'
 import { GRACE_MS, leaseMsOf } from './worker-deps.ts'
 
 /** What the number of handlers follows. A backend that cannot be browsed says nothing of it. */
@@ -36,9 +37,10 @@ export async function measureOf(
 export async function resumedConsumers(
   queue: string,
   flow: QueueFlow | undefined,
-  store: Store | undefined,
+  resumes: Pick<ResumeStore, 'tell'>,
 ): Promise<boolean> {
   const here = flow?.reset() ?? false
+  const store = await resumes.tell()
   if (store === undefined) return here
   try {
     await resetEverywhere(store, queue)

@@ -11,6 +11,7 @@ import { faultless } from './faultless.ts'
 import { type Housekeeping, startHousekeeping } from './housekeeping.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { Parts } from './parts.ts'
+import type { ResumeStore } from './resume-store.ts'
 import { onSignals, type SignalActs } from './signals.ts'
 import type { Worker } from './worker.ts'
 
@@ -34,6 +35,7 @@ export interface LifecycleOptions<Tx> {
   readonly signals: boolean
   readonly lanes: ReadonlyMap<string, unknown>
   readonly announced: Announcements
+  readonly resumes: Pick<ResumeStore, 'close'>
 }
 
 const DRAIN_DEFAULT_MS = 30_000
@@ -77,7 +79,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     const { store, transport, inbox, outbox } = parts
     // The transport may still need the store for what it has in hand.
     const both = transport.close().finally(() => store?.close())
-    const parted = [both, inbox?.close(), outbox?.close()]
+    const parted = [both, inbox?.close(), outbox?.close(), options.resumes.close()]
     await bounded(clock, CLOSE_MS, Promise.allSettled(parted))
     // One that hangs must not keep the other open.
     await bounded(clock, CLOSE_MS / 2, Promise.allSettled([store?.close()]))

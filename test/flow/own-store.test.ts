@@ -99,6 +99,53 @@ for (const [name, place] of places) {
   })
 }
 
+for (const [name, place] of places) {
+  test(`${name}: the resume of another process reaches a consumer that its kill switch stopped, without a store of its own.`, async (t) => {
+    const connector = await place(t)
+    const open = async (migrate: 'auto' | 'check' = 'auto') => {
+      const app = await createMillrace({
+        ...{ transport: connector(), queues: [plain], logger: silentLogger, migrate },
+      })
+      t.after(() => app.close({ timeoutMs: 2_000 }))
+      return app
+    }
+    const one = await open()
+    // As `millrace resume` opens it: it makes no tables, and nobody is stopped yet.
+    const early = await open('check')
+    await early.admin.resume(plain)
+    let broken = true
+    let ok = 0
+    const handler = (): void => {
+      if (broken) throw new TypeError('x is not a function')
+      ok += 1
+    }
+    one.work(plain, handler, { killSwitch: { resumeAfterMs: 600_000 }, concurrency: 5 })
+    await one.sendBatch(
+      plain,
+      Array.from({ length: 100 }, (_, n) => ({ n })),
+    )
+    await one.start()
+    await until(async () => !(await one.health()).ok)
+    broken = false
+    // It has asked once since when it is stopped; a resume before that was of another stop.
+    const other = await open('check')
+    const end = Date.now() + 60_000
+    while (ok === 0 && Date.now() < end) {
+      await other.admin.resume(plain)
+      await new Promise((done) => setTimeout(done, 500))
+    }
+    assert.ok(ok > 0, 'the consumer goes on')
+    await until(async () => (await one.health()).ok)
+    await early.admin.resume(plain)
+  })
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 60_000
+  while (!(await isSo()) && Date.now() < end) await new Promise((done) => setTimeout(done, 20))
+  assert.ok(await isSo())
+}
+
 test('Nothing of a store is made for an app that shares nothing, and a store that is given is used.', async (t) => {
   const file = join(await folderOf(t), 'app.db')
   const made = (): readonly unknown[] => {
@@ -113,6 +160,8 @@ test('Nothing of a store is made for an app that shares nothing, and a store tha
   const queues = [plain, alone]
   const quiet = await createMillrace({ transport: sqlite({ file }), queues, logger: silentLogger })
   assert.equal(quiet.admin.backend().store, undefined)
+  await quiet.admin.pause(plain)
+  await quiet.admin.resume(plain)
   await quiet.close()
   assert.deepEqual(made(), [])
   const given = await createMillrace({
