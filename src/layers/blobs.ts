@@ -5,6 +5,7 @@ import { messageOfError } from '../model/describe-error.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError, PermanentError } from '../model/errors.ts'
 import type { Fault } from '../model/fault.ts'
+import { show } from '../model/problems.ts'
 import { isSound, redeemed, referenceOf } from './blob-reference.ts'
 
 /** A blob store whose calls end in time, and whose failures are said as those of messages. */
@@ -37,7 +38,7 @@ export function blobsOf(store: BlobStore, clock: Clock): Blobs {
     const name = reference.name
     try {
       const body = isSound(reference)
-        ? await within(clock, signal, (ends) => store.get(name, ends))
+        ? bytesOf(name, await within(clock, signal, (ends) => store.get(name, ends)))
         : undefined
       if (body !== undefined) return { ok: true, envelope: redeemed(envelope, body) }
       return { ok: false, retryable: false, error: missing(store, queue, envelope, name) }
@@ -74,6 +75,14 @@ export function blobsOf(store: BlobStore, clock: Clock): Blobs {
       await within(clock, never, (ends) => store.remove(names, ends)).catch(() => undefined)
     },
   }
+}
+
+/** A store of the user's may give anything. It is not the message's fault, so the message waits until that is mended. */
+function bytesOf(name: string, got: unknown): Uint8Array | undefined {
+  if (got === undefined || got instanceof Uint8Array) return got
+  throw new TypeError(
+    `its get gave ${show(got)} for blob ${JSON.stringify(name)}, expected a Uint8Array, or undefined where there is none`,
+  )
 }
 
 function missing(store: BlobStore, queue: string, { id }: Envelope, name: string): PermanentError {

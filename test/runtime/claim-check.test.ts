@@ -165,6 +165,46 @@ test('Blobs that are away at receive: given back without blame, and handled when
   await closeNow(on.app, on.clock)
 })
 
+test('Blobs that give what is no bytes: the list shows the reference, and health names the store and the message', async () => {
+  const { blobs } = watchedBlobs()
+  const spoilt = { isOn: false, given: undefined as unknown }
+  const wrong: BlobStore = {
+    ...blobs,
+    name: 'mine',
+    get: async (...given) =>
+      (spoilt.isOn ? spoilt.given : await blobs.get(...given)) as Uint8Array | undefined,
+  }
+  const on = await stage({ app: { claimCheck: { blobs: wrong } } })
+  let fail = true
+  on.app.work(on.queue, () => {
+    if (fail) throw new PermanentError('no')
+  })
+  await on.app.start()
+  const { id } = await on.app.send(on.queue, order)
+  await on.app.send(on.queue, small)
+  await on.clock.advance(100)
+  for (const given of ['a text', 7, {}, null, [1]]) {
+    Object.assign(spoilt, { isOn: true, given })
+    const { items } = await on.app.admin.deadLetters.list(on.queue)
+    assert.deepEqual(items.length, 2)
+    assert.match(JSON.stringify(items.find((one) => one.id === id)?.payload), /millrace-blob/)
+    assert.equal((await on.app.admin.deadLetters.show(on.queue, id))?.id, id)
+  }
+  spoilt.given = 'a text'
+  fail = false
+  const { id: next } = await on.app.send(on.queue, order)
+  await on.clock.advance(100)
+  const [reason] = (await on.app.health()).reasons
+  assert.match(
+    reason ?? '',
+    new RegExp(`message ${next} could not be fetched from mine .*its get gave "a text"`),
+  )
+  spoilt.isOn = false
+  await on.clock.advance(5_000)
+  assert.equal(on.app.counters()['orders']?.acked, 1)
+  await closeNow(on.app, on.clock)
+})
+
 test('The inbox is asked first: of a known key the body is not fetched', async () => {
   const { blobs, seen } = watchedBlobs()
   const inbox: InboxConnector<unknown> = {
