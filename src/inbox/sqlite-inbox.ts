@@ -10,6 +10,7 @@ import {
   locationProblems,
   openLocation,
   refuseMissing,
+  refuseReadOnlyHandle,
 } from '../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
@@ -127,6 +128,7 @@ async function open<Tx extends SqliteHandle>(opened: Opened<Tx>): Promise<Inbox<
   const { own, context } = opened
   try {
     await migrateSqlite(own, sqliteInboxSchema, context)
+    refuseReadOnlyHandle('sqliteInbox', { db: opened.effects })
     return inbox(opened, sqliteDatabaseId(own))
   } catch (error) {
     if (!opened.shared) own.close()

@@ -8,6 +8,7 @@ import {
   locationProblems,
   openLocation,
   refuseMissing,
+  refuseReadOnlyHandle,
 } from '../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../sql/sqlite-migrate.ts'
 import { whenFree, withWriteTransaction } from '../sql/sqlite-write.ts'
@@ -68,6 +69,7 @@ export function sqliteOutbox(options: SqliteOutboxOptions): OutboxConnector {
       })
       try {
         await migrateSqlite(handle, sqliteOutboxSchema, context)
+        refuseReadOnlyHandle('sqliteOutbox', location)
         return { ...outbox(handle, shared, context), problems }
       } catch (error) {
         if (!shared) handle.close()

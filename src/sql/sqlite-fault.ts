@@ -50,6 +50,11 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED || code === PROTOCOL
 }
 
+/** This connection, or this account, may only read. */
+export function isReadOnly(error: unknown): boolean {
+  return sqliteCode(error) === READONLY
+}
+
 /** The file is something else, or encrypted. */
 export function isNoDatabase(error: unknown): boolean {
   return sqliteCode(error) === NOTADB

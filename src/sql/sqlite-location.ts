@@ -4,8 +4,16 @@ import { MillraceError, OptionsError } from '../model/errors.ts'
 import { type Problems, show } from '../model/problems.ts'
 import { eitherProblem } from './either.ts'
 import type { SqliteHandle } from './executor.ts'
+import { isReadOnly } from './sqlite-fault.ts'
 import { type FileProblems, watchFile } from './sqlite-file.ts'
-import { isOpenHandle, isSqliteHandle, sqliteIdentity } from './sqlite-handle.ts'
+import {
+  asNumber,
+  asRow,
+  inTransaction,
+  isOpenHandle,
+  isSqliteHandle,
+  sqliteIdentity,
+} from './sqlite-handle.ts'
 import { type OpenContext, openBeside, openSqlite } from './sqlite-open.ts'
 import { waitProblems } from './sqlite-waits.ts'
 
@@ -85,6 +93,36 @@ export async function openLocation(
   const handle = await openBeside(db, identity, context)
   const problems = problemsOf(identity, context, { ...both, ours: handle })
   return { handle, shared: false, problems }
+}
+
+/** Nothing is deleted; but what may only read is told so. */
+const TRY_WRITING = 'DELETE FROM millrace_meta WHERE 0'
+
+/**
+ * A handle that may only read is found at start, and not at the first send in its transaction. Needs a migrated database.
+ * @throws MILLRACE_INVALID_OPTIONS
+ */
+export function refuseReadOnlyHandle(what: string, location: Place): void {
+  // In a transaction of the user's a try would take the write lock for as long as that is open.
+  if (!('db' in location) || inTransaction(location.db)) return
+  if (!mayOnlyRead(location.db)) return
+  throw new OptionsError(what, [
+    'expected a handle for db that may write, it may only read; open it without readOnly (readonly, query_only), or give file',
+  ])
+}
+
+/** Nobody is waited for: somebody else who writes at this moment is no reason to refuse. */
+function mayOnlyRead(db: SqliteHandle): boolean {
+  const before = asNumber(Object.values(asRow(db.prepare('PRAGMA busy_timeout').get()))[0])
+  db.prepare('PRAGMA busy_timeout = 0').all()
+  try {
+    db.prepare(TRY_WRITING).run()
+    return false
+  } catch (error) {
+    return isReadOnly(error)
+  } finally {
+    db.prepare(`PRAGMA busy_timeout = ${before}`).all()
+  }
 }
 
 /** `path` is undefined for a database in memory. */

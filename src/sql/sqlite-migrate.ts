@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import type { SqliteHandle } from './executor.ts'
 import { asNumber, asRow, sqliteIdentity } from './sqlite-handle.ts'
-import { whenFree, withWriteTransaction } from './sqlite-write.ts'
+import { openingBusyMs, whenFree, withWriteTransaction } from './sqlite-write.ts'
 
 /** One component's schema: the migration at index n leads to version n + 1. Append only. */
 export interface SqliteSchema {
@@ -19,6 +19,8 @@ export interface MigrateContext {
   readonly migrate: 'auto' | 'check'
   /** Where the store's id comes from; default: SQLite's own random generator. */
   readonly random?: () => number
+  /** How long to wait for another writer, in ms. Default and most 20,000. */
+  readonly busyTimeoutMs?: number
 }
 
 const CREATE_META =
@@ -34,7 +36,7 @@ const ADD_STORE_ID =
 /**
  * Brings the tables of one component up to date, forward only. Everything happens under one write lock, so any number
  * of processes may start at once; a schema that is up to date is only read.
- * @throws MILLRACE_SCHEMA_TOO_NEW, MILLRACE_SCHEMA_OUTDATED (with `migrate: 'check'`)
+ * @throws MILLRACE_SCHEMA_TOO_NEW, MILLRACE_SCHEMA_OUTDATED (with `migrate: 'check'`), MILLRACE_UNAVAILABLE when another writer stays
  */
 export async function migrateSqlite(
   handle: SqliteHandle,
@@ -43,11 +45,14 @@ export async function migrateSqlite(
 ): Promise<void> {
   const { clock, signal } = context
   const newest = schema.migrations.length
-  const found = await whenFree(handle, clock, signal, () => versionOf(handle, schema.component))
+  const wait = { busyTimeoutMs: openingBusyMs(context) }
+  const look = (): number => versionOf(handle, schema.component)
+  const found = await whenFree(handle, clock, signal, look, wait)
   refuseNewer(schema, found)
   if (found === newest) return
   if (context.migrate === 'check') throw outdated(schema, found)
-  await withWriteTransaction(handle, clock, signal, () => bringUp(handle, schema, context.random))
+  const up = (): void => bringUp(handle, schema, context.random)
+  await withWriteTransaction(handle, clock, signal, up, wait)
 }
 
 function bringUp(handle: SqliteHandle, schema: SqliteSchema, random?: () => number): void {
@@ -55,8 +60,27 @@ function bringUp(handle: SqliteHandle, schema: SqliteSchema, random?: () => numb
   handle.prepare(ADD_STORE_ID).run(random ? hex(random) : null)
   const from = versionOf(handle, schema.component)
   refuseNewer(schema, from)
-  for (const migration of schema.migrations.slice(from)) handle.exec(migration)
+  try {
+    for (const migration of schema.migrations.slice(from)) handle.exec(migration)
+  } catch (error) {
+    throw nameTaken(error) ?? error
+  }
   handle.prepare(WRITE_META).run(versionKey(schema.component), String(schema.migrations.length))
+}
+
+/** SQLite tells it in its text alone; the code is that of every wrong statement. */
+const TAKEN = /(?:table|index|view|trigger) (?:named )?"?([^\s"]+)"?(?: already exists)?$/
+
+/** Of a file where somebody else has a table with a name of ours. */
+function nameTaken(cause: unknown): MillraceError | undefined {
+  const text = cause instanceof Error ? cause.message : ''
+  const name = /already/.test(text) ? TAKEN.exec(text)?.[1] : undefined
+  if (name === undefined) return undefined
+  return new MillraceError(
+    'MILLRACE_INVALID_OPTIONS',
+    `the SQLite database has a "${name}" already that is none of ours; nothing was made, use another file, or rename what is there`,
+    { cause, fields: { name } },
+  )
 }
 
 function versionOf(handle: SqliteHandle, component: string): number {

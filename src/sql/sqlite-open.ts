@@ -5,7 +5,7 @@ import { MillraceError } from '../model/errors.ts'
 import type { SqliteHandle } from './executor.ts'
 import { isBusy, isNoDatabase } from './sqlite-fault.ts'
 import { asRow, isSqliteHandle, sqliteIdentity } from './sqlite-handle.ts'
-import { whenFree } from './sqlite-write.ts'
+import { openingBusyMs, whenFree } from './sqlite-write.ts'
 
 /** `full`: a commit is on the disk when it returns. `normal`: a power cut may take back the last commits. */
 export type Synchronous = 'full' | 'normal'
@@ -14,6 +14,8 @@ export interface OpenContext {
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly synchronous: Synchronous
+  /** How long to wait for another writer, in ms. Default and most 20,000. */
+  readonly busyTimeoutMs?: number
 }
 
 /** Opens a file through node:sqlite, in WAL mode, and reads every setting back. `:memory:` is allowed. */
@@ -53,7 +55,9 @@ async function settle(
   const handle = opened(open, file)
   try {
     sqliteIdentity(handle)
-    await whenFree(handle, context.clock, context.signal, () => apply(handle, file, context))
+    const { clock, signal } = context
+    const wait = { busyTimeoutMs: openingBusyMs(context) }
+    await whenFree(handle, clock, signal, () => apply(handle, file, context), wait)
     return handle
   } catch (error) {
     handle.close()

@@ -17,6 +17,13 @@ export interface WriteOptions {
 }
 
 export const BUSY_TIMEOUT_MS = 30_000
+/** While a connector opens. Less than the 30 s that opening may take, so that the reason is told and not its symptom. */
+const OPENING_BUSY_MAX_MS = 20_000
+
+export function openingBusyMs({ busyTimeoutMs = OPENING_BUSY_MAX_MS }: WriteOptions): number {
+  return Math.min(busyTimeoutMs, OPENING_BUSY_MAX_MS)
+}
+
 const PAUSE_MIN_MS = 1
 const PAUSE_MAX_MS = 25
 

@@ -160,6 +160,78 @@ test('a newer schema is refused, and an outdated one where only checking is allo
   await dispose()
 })
 
+test('a file where somebody else has a table of a name of ours is refused with that name', async () => {
+  const { file, dispose } = await databaseFile()
+  const theirs = new DatabaseSync(file)
+  for (const made of [
+    'CREATE TABLE millrace_message (a)',
+    'CREATE INDEX millrace_message ON other (a)',
+    'CREATE VIEW "millrace_message" AS SELECT 1',
+  ]) {
+    theirs.exec('CREATE TABLE IF NOT EXISTS other (a)')
+    theirs.exec(made)
+    await rejects(
+      connect(sqlite({ file })),
+      /the SQLite database has a "millrace_message" already that is none of ours; nothing was made/,
+    )
+    const left = theirs.prepare("SELECT name FROM sqlite_schema WHERE name = 'millrace_meta'").all()
+    assert.deepEqual(left, [])
+    theirs.exec(made.replace(/^CREATE (\w+) (\S+).*$/, 'DROP $1 $2'))
+  }
+  theirs.close()
+  await dispose()
+})
+
+test('a handle that may only read is refused when the app starts, whatever reads it', async () => {
+  const { file, dispose } = await databaseFile()
+  await (await connect(sqlite({ file }))).close()
+  const narrowed = new DatabaseSync(file, { timeout: 700 })
+  narrowed.exec('PRAGMA query_only = 1')
+  const handles = [new DatabaseSync(file, { readOnly: true }), narrowed]
+  const context = {
+    signal,
+    clock,
+    random: Math.random,
+    logger: silentLogger,
+    migrate: 'auto',
+  } as const
+  for (const db of handles) {
+    for (const migrate of ['auto', 'check'] as const) {
+      await rejects(
+        connect(sqlite({ db }), { migrate }),
+        /sqlite: expected a handle for db that may write/,
+      )
+    }
+    await rejects(
+      sqliteOutbox({ db }).connect(context),
+      /sqliteOutbox: expected a handle for db that/,
+    )
+    const needs = { ...context, neededTtlMs: 1_000, warn: () => undefined }
+    await rejects(sqliteInbox({ db }).connect(needs), /sqliteInbox: expected a handle for db that/)
+  }
+  assert.deepEqual({ ...narrowed.prepare('PRAGMA busy_timeout').get() }, { timeout: 700 })
+  // What writes elsewhere at this moment is no reason.
+  const db = new DatabaseSync(file)
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  const opened = await sqlite({ db }).connect(context)
+  other.exec('ROLLBACK')
+  await opened.close()
+  for (const one of [...handles, db, other]) one.close()
+  await dispose()
+})
+
+test('a handle of better-sqlite3 that may only read is refused, too', async () => {
+  const { file, dispose } = await databaseFile()
+  const writing = new Database(file)
+  await (await connect(sqlite({ db: writing }))).close()
+  const db = new Database(file, { readonly: true })
+  await rejects(connect(sqlite({ db })), /expected a handle for db that may write/)
+  db.close()
+  writing.close()
+  await dispose()
+})
+
 test('the same file has one identity, a copied one another', async () => {
   const { file, dispose } = await databaseFile()
   const first = await connect(sqlite({ file }))

@@ -62,3 +62,38 @@ for (const memory of [false, true]) {
     assert.equal((await app.admin.stats(queue)).depth, 1)
   })
 }
+
+for (const journal of ['DELETE', 'WAL']) {
+  for (const [given, waitedMs] of [
+    [2_000, 2_000],
+    [undefined, 20_000],
+    [600_000, 20_000],
+  ] as const) {
+    test(`a new file (${journal}) in which somebody has a transaction open: start says so after ${waitedMs} ms, with a busyTimeoutMs of ${given}`, async (t) => {
+      const { file, dispose } = await databaseFile()
+      const db = new DatabaseSync(file)
+      db.exec(`PRAGMA journal_mode = ${journal}`)
+      const clock = virtualClock()
+      t.after(async () => {
+        db.exec('ROLLBACK')
+        db.close()
+        await dispose()
+      })
+      db.exec('BEGIN IMMEDIATE')
+      const from = clock.now()
+      let refused: { readonly said: string; readonly afterMs: number } | undefined
+      const transport = sqlite({ file, ...(given !== undefined && { busyTimeoutMs: given }) })
+      void createMillrace({ transport, queues: [queue], clock, logger: silentLogger }).catch(
+        (error: unknown) => {
+          refused = { said: String(error), afterMs: clock.now() - from }
+        },
+      )
+      for (let i = 0; i < 30 && refused === undefined; i++) await clock.advance(1_000)
+      assert.match(
+        refused?.said ?? '',
+        new RegExp(`stayed locked for ${waitedMs} ms by another writer`),
+      )
+      assert.ok((refused?.afterMs ?? 0) <= waitedMs + 1_000, `after ${refused?.afterMs} ms`)
+    })
+  }
+}

@@ -5,6 +5,7 @@ import {
   locationProblems,
   openLocation,
   refuseMissing,
+  refuseReadOnlyHandle,
 } from '../../sql/sqlite-location.ts'
 import { migrateSqlite, printSqliteMigrations, sqliteDatabaseId } from '../../sql/sqlite-migrate.ts'
 import type { Synchronous } from '../../sql/sqlite-open.ts'
@@ -39,7 +40,7 @@ export interface SqliteSettings {
   readonly synchronous?: Synchronous
   /** How often a waiting receive looks for what other processes wrote, in ms; 1 to 60,000. Default 25. */
   readonly pollMs?: number
-  /** How long to wait for another writer's lock, in ms; 0 to 600,000. Default 30,000. */
+  /** How long to wait for another writer's lock, in ms; 0 to 600,000. Default 30,000; 20,000 at most while it is opened. */
   readonly busyTimeoutMs?: number
 }
 
@@ -73,10 +74,13 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
   const { pollMs, busyTimeoutMs, synchronous } = options
   signal.throwIfAborted()
   if (migrate === 'check') refuseMissing('sqlite', options)
-  const own = await openLocation('sqlite', options, { clock, signal, synchronous })
+  const own = await openLocation('sqlite', options, {
+    ...{ clock, signal, synchronous, busyTimeoutMs },
+  })
   const { handle, shared } = own
   try {
-    await migrateSqlite(handle, queueSchema, { clock, signal, migrate, random })
+    await migrateSqlite(handle, queueSchema, { clock, signal, migrate, random, busyTimeoutMs })
+    refuseReadOnlyHandle('sqlite', options)
     const databaseId = sqliteDatabaseId(handle)
     const store = openStore({
       handle,
