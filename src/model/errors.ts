@@ -110,10 +110,12 @@ export class OptionsError extends MillraceError {
 export class QueueFullError extends MillraceError {
   /** When to try again, in ms, from the measured drain rate. */
   readonly retryAfterMs: number
-  constructor(queue: string, maxDepth: number, retryAfterMs: number) {
+  /** @param priority where the queue is full for sends of a low one alone */
+  constructor(queue: string, maxDepth: number, retryAfterMs: number, priority?: number) {
+    const whom = priority === undefined ? '' : ` for priority ${priority}`
     super(
       'MILLRACE_QUEUE_FULL',
-      `queue "${queue}" is full: ${maxDepth} messages wait or are in flight; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
+      `queue "${queue}" is full${whom}: ${maxDepth} messages wait or are in flight; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
       { retryable: true, fields: { queue, maxDepth, retryAfterMs } },
     )
     this.retryAfterMs = retryAfterMs

@@ -1,4 +1,3 @@
-import { QueueFullError } from '../model/errors.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { CapacityChoice } from './capacity-choice.ts'
@@ -6,6 +5,7 @@ import type { Departures } from './departures.ts'
 import type { DrainRate } from './drain-rate.ts'
 import type { AnyQueue } from './queue.ts'
 import type { QueueTotal } from './queue-total.ts'
+import { watermarks } from './watermarks.ts'
 
 /**
  * Keeps a queue within its capacity where the backend does not count exactly (traits.capacity 'sampled'): the last
@@ -13,18 +13,22 @@ import type { QueueTotal } from './queue-total.ts'
  * our samples (1 s when more than half full, else 5 s), and by what waits in transactions that are open during one.
  */
 export interface Admission extends Departures {
-  /**
-   * `onTheWay` are the messages that were admitted and are not answered yet.
-   * @throws MILLRACE_QUEUE_FULL before anything is sent.
-   */
-  admit(messages: number, onTheWay: number): MaybePromise<void>
+  /** @throws MILLRACE_QUEUE_FULL before anything is sent. */
+  admit(asked: Asked): MaybePromise<void>
   /**
    * Decides by the last sample, however old, and asks for another one: for a send that must have happened when the call
    * returns.
    */
-  admitNow(messages: number, onTheWay: number): void
+  admitNow(asked: Asked): void
   /** Removes messages for new ones, and answers how many: as many are admitted next, whatever the last sample says. */
   makeRoom(remove: () => Promise<number>): Promise<number>
+}
+
+export interface Asked {
+  readonly messages: number
+  readonly priority: number
+  /** Messages that were admitted and are not answered yet. */
+  readonly onTheWay: number
 }
 
 const SAMPLE_FULL_MS = 200
@@ -62,9 +66,12 @@ export function admission(options: AdmissionOptions): Admission {
 }
 
 function sampledAdmission(
-  { maxDepth, whenFull }: Exclude<CapacityChoice, 'unbounded'>,
-  { queue, now, drain, total: backend }: AdmissionOptions,
+  capacity: Exclude<CapacityChoice, 'unbounded'>,
+  options: AdmissionOptions,
 ): Admission {
+  const { now, total: backend } = options
+  const { whenFull } = capacity
+  const { limitFor, refusal } = watermarks(capacity, options)
   let total = 0
   /** Admitted since the last sample began. */
   let ownSince = 0
@@ -105,29 +112,29 @@ function sampledAdmission(
 
   const held = (): number => total + unseen + ownSince - leftSince
 
-  const isStale = (): boolean => {
+  const isStale = (limit: number): boolean => {
     const ageMs = now() - sampledAt
-    if (held() >= maxDepth) return ageMs >= fullMs
-    if (ownSince - leftSince > (maxDepth - total) * ROOM_SHARE) return ageMs >= SAMPLE_SOON_MS
-    return ageMs >= (held() > maxDepth / 2 ? SAMPLE_NEAR_MS : SAMPLE_FAR_MS)
+    if (held() >= limit) return ageMs >= fullMs
+    if (ownSince - leftSince > (limit - total) * ROOM_SHARE) return ageMs >= SAMPLE_SOON_MS
+    return ageMs >= (held() > limit / 2 ? SAMPLE_NEAR_MS : SAMPLE_FAR_MS)
   }
 
-  const decide = (messages: number): void => {
+  const decide = ({ messages, priority }: Asked, limit: number): void => {
     if (exchanged >= messages) exchanged -= messages
-    else if (held() + messages > maxDepth) {
-      throw new QueueFullError(queue.name, maxDepth, drain.retryAfterMs(maxDepth))
-    }
+    else if (held() + messages > limit) throw refusal(limit, priority)
     ownSince += messages
   }
 
   return {
-    admit: (messages, onTheWay) => {
-      if (!isStale()) return decide(messages)
-      return sample(onTheWay).then(() => decide(messages))
+    admit: (asked) => {
+      const limit = limitFor(asked.priority)
+      if (!isStale(limit)) return decide(asked, limit)
+      return sample(asked.onTheWay).then(() => decide(asked, limit))
     },
-    admitNow: (messages, onTheWay) => {
-      if (isStale()) sample(onTheWay).catch(() => undefined)
-      decide(messages)
+    admitNow: (asked) => {
+      const limit = limitFor(asked.priority)
+      if (isStale(limit)) sample(asked.onTheWay).catch(() => undefined)
+      decide(asked, limit)
     },
     makeRoom: async (remove) => {
       const before = sampling === undefined ? begun : undefined

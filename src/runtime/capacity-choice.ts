@@ -17,6 +17,11 @@ interface Bounded {
 export interface RejectWhenFull extends Bounded {
   /** The send fails at once with QueueFullError. The default. */
   readonly whenFull?: 'reject'
+  /**
+   * The share of `maxDepth` from which on sends of the lowest priority are refused, 0.1 to 1; those of the highest are at `maxDepth`,
+   * those between at even steps. With `priorities`, where the backend cannot shed. Default 1: all alike.
+   */
+  readonly watermark?: number
 }
 
 export interface WaitWhenFull extends Bounded {
@@ -42,6 +47,8 @@ export type CapacityChoice =
       readonly maxDepth: number
       readonly retryAfterMaxMs: number
       readonly whenFull: 'reject'
+      /** 1: all priorities alike. */
+      readonly watermark: number
     }
   | {
       readonly maxDepth: number
@@ -78,11 +85,15 @@ export function resolveCapacity(
   const whenFull: unknown = read(capacity, 'whenFull') ?? 'reject'
   const waitMs: unknown = read(capacity, 'waitMs')
   const shedTo: unknown = read(capacity, 'shedTo')
+  const watermark: unknown = read(capacity, 'watermark')
   if (waitMs !== undefined && whenFull !== 'wait') {
     found.add('capacity.waitMs: only with whenFull "wait"')
   }
   if (shedTo !== undefined && whenFull !== 'shed') {
     found.add('capacity.shedTo: only with whenFull "shed"')
+  }
+  if (watermark !== undefined && whenFull !== 'reject') {
+    found.add('capacity.watermark: only with whenFull "reject"')
   }
   if (whenFull === 'wait') {
     const limits = { min: 1, max: 3_600_000 }
@@ -108,7 +119,14 @@ export function resolveCapacity(
   if (whenFull !== 'reject') {
     found.add(`capacity.whenFull: expected one of ${WHEN_FULL.join(', ')}, got ${show(whenFull)}`)
   }
-  return { maxDepth, retryAfterMaxMs, whenFull: 'reject' }
+  return { maxDepth, retryAfterMaxMs, whenFull: 'reject', watermark: share(watermark, found) }
+}
+
+function share(watermark: unknown, found: Problems): number {
+  if (watermark === undefined) return 1
+  if (typeof watermark === 'number' && watermark >= 0.1 && watermark <= 1) return watermark
+  found.add(`capacity.watermark: expected a number from 0.1 to 1, got ${show(watermark)}`)
+  return 1
 }
 
 function boundsOf(
@@ -120,7 +138,7 @@ function boundsOf(
   } else if (capacity !== undefined) {
     found.knownKeys(
       capacity,
-      ['maxDepth', 'whenFull', 'waitMs', 'shedTo', 'retryAfterMaxMs'],
+      ['maxDepth', 'whenFull', 'waitMs', 'watermark', 'shedTo', 'retryAfterMaxMs'],
       'capacity',
     )
   }

@@ -48,19 +48,17 @@ export function sender(options: SenderOptions): Sender {
   const backend = backendSends({ ...options, queue: queue.name })
 
   /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
-  const admit = (messages: number, tx: unknown): MaybePromise<void> => {
+  const admit = (messages: number, priority: number, tx: unknown): MaybePromise<void> => {
     const { admission } = options
-    const onTheWay = backend.size
-    return isSqliteHandle(tx)
-      ? admission.admitNow(messages, onTheWay)
-      : admission.admit(messages, onTheWay)
+    const asked = { messages, priority, onTheWay: backend.size }
+    return isSqliteHandle(tx) ? admission.admitNow(asked) : admission.admit(asked)
   }
 
   const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
     throwIfEnded(closed, send?.signal)
     const prepared = inTime(prepare(queue, payload, send, options.prepare), queue, send?.tx)
     return chain(prepared, (envelope) =>
-      chain(admit(1, send?.tx), () => {
+      chain(admit(1, envelope.priority, send?.tx), () => {
         const sent =
           send?.tx === undefined
             ? orAborted(() => backend.one(envelope, send?.signal), send?.signal)
@@ -79,7 +77,7 @@ export function sender(options: SenderOptions): Sender {
     if (payloads.length === 0) return []
     const prepared = inTime(prepareBatch(payloads, send, options), queue, send?.tx)
     return chain(prepared, (envelopes) =>
-      chain(admit(envelopes.length, send?.tx), () => {
+      chain(admit(envelopes.length, send?.priority ?? 0, send?.tx), () => {
         const sent =
           send?.tx === undefined
             ? backend.many(envelopes, send?.signal)

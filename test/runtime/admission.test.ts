@@ -12,10 +12,13 @@ import { queueTotal } from '../../src/runtime/queue-total.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 
 /** An admission over a backend of which it is decided here what it counts, and when it answers. */
-async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>) {
+async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>, priorities?: number) {
   const clock = virtualClock()
   const now = (): number => clock.now()
-  const queue = defineQueue({ name: 'orders', owner: 'team', payload: z.number(), capacity })
+  const queue = defineQueue({
+    ...{ name: 'orders', owner: 'team', payload: z.number(), capacity },
+    ...(priorities && { priorities }),
+  })
   const backend = { holds: 0, scheduled: 0, inFlight: 0, asked: 0, answer: Promise.resolve() }
   const context = { clock, random: () => 0.5, logger: silentLogger, migrate: 'auto' } as const
   const inner = await memory().connect({ ...context, signal: new AbortController().signal })
@@ -36,9 +39,9 @@ async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>) {
   const drain = drainRate({ now, maxMs: 60_000, total })
   const admitted = admission({ queue, transport, now, drain, total })
   /** As a sender does; true when it was let in. */
-  const send = async (messages = 1): Promise<boolean> => {
+  const send = async (messages = 1, priority = 0): Promise<boolean> => {
     try {
-      await admitted.admit(messages, 0)
+      await admitted.admit({ messages, priority, onTheWay: 0 })
     } catch (error) {
       if (!hasCode(error, 'MILLRACE_QUEUE_FULL')) throw error
       return false
@@ -52,6 +55,25 @@ async function sampled(capacity: Exclude<CapacityOptions, 'unbounded'>) {
   }
   return { clock, backend, total, admitted, send, fill }
 }
+
+test('with a watermark low priorities are refused first: the lowest at that share of maxDepth, the highest at all of it', async () => {
+  const { admitted, backend, clock, send } = await sampled({ maxDepth: 10, watermark: 0.4 }, 3)
+  const fillAt = async (priority: number): Promise<number> => {
+    while (await send(1, priority)) await clock.advance(10)
+    return backend.holds
+  }
+  assert.deepEqual([await fillAt(0), await fillAt(1), await fillAt(2)], [4, 7, 10])
+  assert.throws(() => admitted.admitNow({ messages: 1, priority: 1, onTheWay: 0 }), {
+    code: 'MILLRACE_QUEUE_FULL',
+    message: /^queue "orders" is full for priority 1: 7 messages wait/,
+  })
+  backend.holds = 6
+  await clock.advance(1_000)
+  assert.deepEqual([await send(1, 0), await send(2, 1), await send(1, 1)], [false, false, true])
+  assert.throws(() => admitted.admitNow({ messages: 4, priority: 2, onTheWay: 0 }), {
+    message: /^queue "orders" is full: 10 messages wait/,
+  })
+})
 
 const waits = { maxDepth: 5, whenFull: 'wait', waitMs: 1_000 } as const
 
@@ -142,8 +164,10 @@ test('what is scheduled and what is in flight counts as what is ready', async ()
 test('what was on its way when a count began counts beside it', async () => {
   const { backend, admitted } = await sampled({ maxDepth: 5 })
   backend.holds = 3
-  await admitted.admit(1, 1)
-  assert.throws(() => admitted.admit(1, 2), { code: 'MILLRACE_QUEUE_FULL' })
+  await admitted.admit({ messages: 1, priority: 0, onTheWay: 1 })
+  assert.throws(() => admitted.admit({ messages: 1, priority: 0, onTheWay: 2 }), {
+    code: 'MILLRACE_QUEUE_FULL',
+  })
 })
 
 test('a count that began before ours may not have seen what we sent since, and is not taken for ours', async () => {
@@ -163,12 +187,14 @@ test('a count that began before ours may not have seen what we sent since, and i
 
 test('a send that must not wait decides by the last count, and asks for another where that is old', async () => {
   const { clock, backend, admitted } = await sampled({ maxDepth: 5 })
-  admitted.admitNow(1, 0)
+  admitted.admitNow({ messages: 1, priority: 0, onTheWay: 0 })
   await clock.advance(0)
   backend.holds = 5
-  admitted.admitNow(1, 0)
+  admitted.admitNow({ messages: 1, priority: 0, onTheWay: 0 })
   await clock.advance(10_000)
-  admitted.admitNow(1, 0)
+  admitted.admitNow({ messages: 1, priority: 0, onTheWay: 0 })
   await clock.advance(0)
-  assert.throws(() => admitted.admitNow(1, 0), { code: 'MILLRACE_QUEUE_FULL' })
+  assert.throws(() => admitted.admitNow({ messages: 1, priority: 0, onTheWay: 0 }), {
+    code: 'MILLRACE_QUEUE_FULL',
+  })
 })

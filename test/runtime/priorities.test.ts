@@ -24,9 +24,14 @@ function broker(more: Partial<Traits> = {}): Connector {
   }
 }
 
-async function appOn(t: TestContext, transport: Connector) {
+async function appOn(t: TestContext, transport: Connector, ...more: AnyQueue[]) {
   const clock = virtualClock()
-  const options = { queues: [orders, plain], clock, logger: silentLogger, store: memoryStore() }
+  const options = {
+    queues: [orders, plain, ...more],
+    clock,
+    logger: silentLogger,
+    store: memoryStore(),
+  }
   const app = await createMillrace({ ...options, transport })
   t.after(async () => {
     const closing = app.close()
@@ -101,6 +106,36 @@ async function refusals(transport: Connector, ...queues: AnyQueue[]): Promise<re
   assert.ok(Array.isArray(problems), String(error))
   return problems
 }
+
+test('A watermark keeps room for what is urgent, and is refused where it would do nothing.', async (t) => {
+  const capacity = { maxDepth: 4, watermark: 0.5 }
+  const marked = defineQueue({ ...basics, name: 'marked', priorities: 2, capacity })
+  const { app } = await appOn(t, broker(), marked)
+  await app.sendBatch(marked, ['a', 'b'])
+  const full = { code: 'MILLRACE_QUEUE_FULL', message: /full for priority 0: 2 messages/ }
+  await assert.rejects(app.send(marked, 'late'), full)
+  await app.sendBatch(marked, ['c', 'd'], { priority: 1 })
+  await assert.rejects(app.send(marked, 'urgent', { priority: 1 }), {
+    message: /"marked" is full: 4 messages/,
+  })
+  assert.deepEqual(await refusals(memory(), marked), [
+    'queue "marked": capacity.watermark: memory counts all priorities together; use whenFull "shed", which removes the lowest first',
+  ])
+  const flat = defineQueue({ ...basics, name: 'flat', capacity })
+  assert.deepEqual(await refusals(broker({ capacity: 'sampled' }), flat), [
+    'queue "flat": capacity.watermark: the queue has no levels of priority to refuse by; say with priorities how many it has, or leave the watermark out',
+  ])
+  for (const watermark of [0, 0.05, 1.1, Number.NaN, '0.5']) {
+    const wrong: typeof capacity = { maxDepth: 4, watermark: watermark as number }
+    assert.throws(() => defineQueue({ ...basics, name: 'wrong', capacity: wrong }), {
+      message: /capacity\.watermark: expected a number from 0\.1 to 1, got /,
+    })
+  }
+  const both = { ...capacity, whenFull: 'wait' as const, waitMs: 5 }
+  assert.throws(() => defineQueue({ ...basics, name: 'both', capacity: both }), {
+    message: /capacity\.watermark: only with whenFull "reject"/,
+  })
+})
 
 test('Levels that nobody can keep are refused at start, each with its reason.', async () => {
   const elsewhere = 'use memory, SQLite or Postgres as the transport'
