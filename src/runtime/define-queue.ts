@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { jsonCodec } from '../codec/json.ts'
+import { isKept } from '../model/kept-text.ts'
 import { isObject, read } from '../model/probe.ts'
 import { type Problems, problems, show } from '../model/problems.ts'
 import { resolveBreaker } from './breaker-choice.ts'
@@ -168,9 +169,9 @@ function checkIdentity(options: Identity, found: Problems): void {
       `name: expected 1 to 100 of letters, digits, ".", "_" and "-" that start with a letter or digit, got ${show(options.name)}`,
     )
   }
-  if (typeof options.owner !== 'string' || options.owner.trim() === '') {
+  if (!isOwner(options.owner)) {
     found.add(
-      `owner: expected the team or person who watches the dead letters, got ${show(options.owner)}`,
+      `owner: expected the team or person who watches the dead letters, without control characters and lone surrogates, got ${show(options.owner)}`,
     )
   }
   const schema = options.payload
@@ -180,6 +181,11 @@ function checkIdentity(options: Identity, found: Problems): void {
   found.optionalFunction('idempotencyKey', options.idempotencyKey)
   found.optionalFunction('classify', options.classify)
   checkCodec(options.codec, found)
+}
+
+/** Written to databases, brokers and terminals: what one of them does not keep would be found at the start, or never. */
+function isOwner(owner: unknown): boolean {
+  return typeof owner === 'string' && owner.trim() !== '' && isKept(owner) && !/\p{Cc}/u.test(owner)
 }
 
 function checkCodec(codec: unknown, found: Problems): void {

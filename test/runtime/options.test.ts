@@ -37,6 +37,12 @@ test('defineQueue refuses whatever is no option, at any depth, and says what it 
     [{ ...orders, ageingMs: 0 }, 'ageingMs: expected an integer from 1 to 2592000000, got 0'],
     [{ ...orders, codec: {} }, 'codec: expected {', 'got an empty object without contentType'],
     [{ ...orders, codec: null }, 'codec: expected {', 'got null'],
+    ...['a\0b', 'a\nb', 'a\u007fb', 'a\u009bb', '\ud800', ' ', ''].map(
+      (owner): readonly [unknown, ...string[]] => [
+        { ...orders, owner },
+        'owner: expected the team or person who watches the dead letters',
+      ],
+    ),
     [{ ...orders, classify: 5, retry: { baseMs: 0 } }, 'classify: ', 'got 5', 'retry.baseMs'],
   ]
   for (const [options, ...parts] of wrong) {
