@@ -13,7 +13,9 @@ export function addressGuard(allowPrivate: unknown, found: Problems): AddressGua
   if (allowPrivate === false) return isPublicAddress
   const listed = isTexts(allowPrivate) ? allowList(allowPrivate) : undefined
   if (listed) return (address) => isPublicAddress(address) || listed(address)
-  const got = JSON.stringify(allowPrivate)?.slice(0, 200) ?? show(allowPrivate)
+  const got = Array.isArray(allowPrivate)
+    ? `[${allowPrivate.map(show).join(',')}]`.slice(0, 200)
+    : show(allowPrivate)
   found.add(
     `allowPrivateAddresses: expected true, false, or addresses and subnets such as "10.0.0.0/8", got ${got}`,
   )

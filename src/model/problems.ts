@@ -8,7 +8,7 @@ export interface Problems {
   /** A number within bounds, or the default when absent. */
   number(name: string, value: unknown, rule: NumberRule): number
   /**
-   * Names the nearest known key for each unknown one. `within` is the option that holds the object.
+   * Names the nearest known key for each unknown one, and each that is null: an option is left out, or it is undefined. `within` is the option that holds the object.
    * @throws MILLRACE_INVALID_OPTIONS at once when the options themselves are no object, as nothing else can be checked
    */
   knownKeys(value: unknown, known: readonly string[], within?: string): void
@@ -32,6 +32,16 @@ export interface NumberRule {
 /** `fields` go into the error beside the problems. */
 export function problems(what: string, fields?: ErrorDetails['fields']): Problems {
   const found: string[] = []
+  /** Null means nothing in JSON and in databases; here whoever gives it may believe that something is switched off. */
+  const nulls: string[] = []
+  const isSaid = (name: string): boolean =>
+    found.some((problem) => problem.startsWith(`${name}:`) || problem.startsWith(`${name} `))
+  const all = (): readonly string[] => [
+    ...found,
+    ...nulls
+      .filter((name) => !isSaid(name))
+      .map((name) => `${name}: expected a value, got null; leave it out for its default`),
+  ]
   return {
     add: (problem) => void found.push(problem),
     number: (name, value, rule) => {
@@ -49,10 +59,13 @@ export function problems(what: string, fields?: ErrorDetails['fields']): Problem
         found.push(`${within}: expected { ${known.join(', ')} }, got ${show(value)}`)
         return
       }
+      const where = within === undefined ? '' : `${within}.`
       for (const key of Object.keys(value)) {
-        if (known.includes(key)) continue
+        if (known.includes(key)) {
+          if (read(value, key) === null && !OTHERS.includes(key)) nulls.push(`${where}${key}`)
+          continue
+        }
         const near = nearest(key, known)
-        const where = within === undefined ? '' : `${within}.`
         found.push(
           `unknown option "${where}${key}"${near ? `, did you mean "${where}${near}"?` : ''}`,
         )
@@ -66,12 +79,18 @@ export function problems(what: string, fields?: ErrorDetails['fields']): Problem
       if (value === undefined || isSignal(value)) return
       found.push(`${name}: expected an AbortSignal, got ${show(value)}`)
     },
-    all: () => [...found],
+    all,
     throwIfAny: () => {
-      if (found.length > 0) throw new OptionsError(what, found, fields)
+      const problems = all()
+      if (problems.length > 0) throw new OptionsError(what, problems, fields)
     },
   }
 }
+
+/**
+ * A page's cursor is null at the end of its list, and goes back in as it came. A `tx` that is none is refused as such, with a code of its own.
+ */
+const OTHERS: readonly string[] = ['cursor', 'tx']
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

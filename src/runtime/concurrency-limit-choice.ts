@@ -61,8 +61,9 @@ export function resolveConcurrencyLimit<Payload>(
 function perKeyOf<Payload>(
   perKey: NonNullable<ConcurrencyLimitOptions<Payload>['perKey']>,
   found: Problems,
-): PerKey<Payload> {
+): PerKey<Payload> | undefined {
   found.knownKeys(perKey, ['key', 'max'], 'concurrencyLimit.perKey')
+  if (typeof perKey !== 'object' || perKey === null) return undefined
   const key: unknown = read(perKey, 'key')
   if (typeof key !== 'function') {
     found.add(`concurrencyLimit.perKey.key: expected a function of the payload, got ${show(key)}`)

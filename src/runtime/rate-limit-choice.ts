@@ -41,6 +41,7 @@ export function resolveRateLimit<Payload>(
 ): RateLimitChoice<Payload> | undefined {
   if (options === undefined) return undefined
   found.knownKeys(options, ['perSecond', 'burst', 'perKey', 'scope'], 'rateLimit')
+  if (typeof options !== 'object' || options === null) return undefined
   const scope: unknown = read(options, 'scope') ?? 'store'
   if (scope !== 'store' && scope !== 'process') {
     found.add(`rateLimit.scope: expected "store" or "process", got ${show(scope)}`)
@@ -59,8 +60,9 @@ export function resolveRateLimit<Payload>(
 function perKeyOf<Payload>(
   perKey: NonNullable<RateLimitOptions<Payload>['perKey']>,
   found: Problems,
-): PerKey<Payload> {
+): PerKey<Payload> | undefined {
   found.knownKeys(perKey, ['key', 'perSecond', 'burst'], 'rateLimit.perKey')
+  if (typeof perKey !== 'object' || perKey === null) return undefined
   const key: unknown = read(perKey, 'key')
   if (typeof key !== 'function') {
     found.add(`rateLimit.perKey.key: expected a function of the payload, got ${show(key)}`)
