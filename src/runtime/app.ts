@@ -32,7 +32,7 @@ export interface App<Tx = unknown> {
     options?: WorkOptions,
   ): void
   start(): Promise<void>
-  /** Drains until `timeoutMs`, then aborts and releases uncounted. Always settles, whatever the backend does. */
+  /** Drains until `timeoutMs`, sends that have begun too; then aborts and releases uncounted. Always settles, whatever the backend does. */
   close(options?: CloseOptions): Promise<void>
   health(): Promise<Health>
   readonly admin: Admin
@@ -50,7 +50,7 @@ export interface WorkOptions {
 }
 
 export interface CloseOptions {
-  /** How long running handlers may go on, in ms. Default 30,000. */
+  /** How long running handlers, and sends that have begun, may go on, in ms. Default 30,000. */
   readonly timeoutMs?: number
 }
 

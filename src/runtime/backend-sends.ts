@@ -11,10 +11,14 @@ import { type HeldLine, isHeld } from './held-line.ts'
 
 /** Sends of one queue to its backend, outside of transactions of the user's. */
 export interface BackendSends {
-  /** Gathered with others of the same moment. */
-  one(envelope: Envelope, signal: AbortSignal | undefined): Promise<Sent>
+  /** Gathered with others of the same moment. `onHeld`: called when it waits for somebody's transaction. */
+  one(envelope: Envelope, signal: AbortSignal | undefined, onHeld?: () => void): Promise<Sent>
   /** All or none where the backend can. */
-  many(envelopes: readonly Envelope[], signal: AbortSignal | undefined): Promise<readonly Sent[]>
+  many(
+    envelopes: readonly Envelope[],
+    signal: AbortSignal | undefined,
+    onHeld?: () => void,
+  ): Promise<readonly Sent[]>
   /** Messages that are not answered yet. */
   readonly size: number
 }
@@ -77,6 +81,7 @@ export function backendSends(options: BackendSendsOptions): BackendSends {
   const atomically = async (
     envelopes: readonly Envelope[],
     own: AbortSignal | undefined,
+    onHeld: (() => void) | undefined,
   ): Promise<readonly Sent[]> => {
     const signal = own ? AbortSignal.any([closed, own]) : closed
     if (!transport.traits.atomicBatch) return sendInParts(transport, queue, envelopes, signal)
@@ -84,6 +89,7 @@ export function backendSends(options: BackendSendsOptions): BackendSends {
       send(envelopes, { signal, atomic: true, lockMs })
     const sent = await alone(BATCH_LOCK_MS)
     if (!sent.some(isHeld)) return sent
+    onHeld?.()
     return held.enter({
       ...{ queue, signal: own, alone, together: () => alone(BATCH_LOCK_MS) },
       // Which of its keys is held is not known, so it waits for itself alone.
@@ -93,13 +99,15 @@ export function backendSends(options: BackendSendsOptions): BackendSends {
   }
 
   return {
-    one: async (envelope, signal) => {
+    one: async (envelope, signal, onHeld) => {
       const isBehind = !held.isEmpty && held.has(keyOf(queue, envelope))
       const sent = isBehind ? undefined : await plain.add(envelope)
       if (sent !== undefined && !isHeld(sent)) return sent
+      onHeld?.()
       return counted(1, () => inLine(envelope, signal))
     },
-    many: (envelopes, signal) => counted(envelopes.length, () => atomically(envelopes, signal)),
+    many: (envelopes, signal, onHeld) =>
+      counted(envelopes.length, () => atomically(envelopes, signal, onHeld)),
     get size() {
       return plain.size + beside
     },

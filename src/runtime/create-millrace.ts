@@ -26,16 +26,17 @@ import {
   storeError,
 } from './flow-sources.ts'
 import { healthOf } from './health.ts'
-import { type HeldLine, heldLine } from './held-line.ts'
+import { heldLine } from './held-line.ts'
 import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import type { Handler } from './message.ts'
 import { type ResolvedOptions, resolveOptions } from './millrace-options.ts'
 import { openParts, type Parts } from './parts.ts'
 import type { AnyQueue } from './queue.ts'
-import { queueSender } from './queue-sender.ts'
+import { type QueueSenderOptions, queueSender } from './queue-sender.ts'
 import { transportOf } from './queue-transport.ts'
 import { resumeStore } from './resume-store.ts'
 import type { Sender } from './sender.ts'
+import { sendsUnderWay } from './sends-under-way.ts'
 import { transactionSends } from './transaction-sends.ts'
 import { type ResolvedWork, resolveWork, WORK_KEYS } from './work-options.ts'
 import { type Worker, worker } from './worker.ts'
@@ -63,7 +64,8 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const parts = await openParts(options, resolved, found)
   const closed = new AbortController()
   const held = heldLine({ clock: resolved.clock, closed: closed.signal })
-  const lanes = makeLanes(resolved, parts, held, closed.signal)
+  const underWay = sendsUnderWay()
+  const lanes = makeLanes(resolved, parts, { held, underWay }, closed.signal)
   const find = (queue: QueueRef): Lane => findLane(lanes, queue)
   const workers = new Map<string, Worker>()
   const flows = new Map<string, { readonly flow: QueueFlow; readonly most: number }>()
@@ -71,7 +73,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const { signal } = closed
   const resumes = resumeStore({ ...parts, from: options.transport, resolved, closed: signal })
   const life = lifecycle({
-    ...{ resolved, parts, workers, closed, lanes, announced, resumes },
+    ...{ resolved, parts, workers, closed, lanes, announced, resumes, underWay },
     signals: options.signals === true,
   })
   const admin: Admin = createAdmin({
@@ -155,7 +157,7 @@ function answered<T>(run: () => MaybePromise<T>): Promise<T> {
 function makeLanes<Tx>(
   resolved: ResolvedOptions,
   parts: Parts<Tx>,
-  held: HeldLine,
+  sends: Pick<QueueSenderOptions, 'held' | 'underWay'>,
   closed: AbortSignal,
 ): ReadonlyMap<string, Lane> {
   const { clock, random, logger } = resolved
@@ -167,7 +169,7 @@ function makeLanes<Tx>(
     const counters = counting()
     const transport = transportOf(parts.transport, queue)
     const sending = queueSender({
-      ...{ queue, transport, held, transactions, counters, clock, logger, newId, closed },
+      ...{ queue, transport, ...sends, transactions, counters, clock, logger, newId, closed },
     })
     const measures = meter({ ...resolved, queue: queue.name, store, closed })
     const broken = breakersOf(queue, resolved, store, closed)

@@ -12,6 +12,7 @@ import { type Housekeeping, startHousekeeping } from './housekeeping.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
 import type { Parts } from './parts.ts'
 import type { ResumeStore } from './resume-store.ts'
+import type { SendsUnderWay } from './sends-under-way.ts'
 import { onSignals, type SignalActs } from './signals.ts'
 import type { Worker } from './worker.ts'
 
@@ -35,6 +36,7 @@ export interface LifecycleOptions<Tx> {
   readonly signals: boolean
   readonly lanes: ReadonlyMap<string, unknown>
   readonly announced: Announcements
+  readonly underWay: Pick<SendsUnderWay, 'ended'>
   readonly resumes: Pick<ResumeStore, 'close'>
 }
 
@@ -117,14 +119,15 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
 }
 
 interface Draining {
-  /** Until nothing runs and nobody is told of a dead letter any more, or until the time is over. */
+  /** Until nothing runs, nobody is told of a dead letter and no send is under way any more, or until the time is over. */
   drain(timeoutMs: number): Promise<void>
   /** The time is over now. */
   hurry(): void
 }
 
-function drainingOf<Tx>({ resolved, workers, announced }: LifecycleOptions<Tx>): Draining {
-  const { clock } = resolved
+function drainingOf<Tx>(options: LifecycleOptions<Tx>): Draining {
+  const { workers, announced, underWay } = options
+  const { clock } = options.resolved
   const hurried = Promise.withResolvers<void>()
   return {
     hurry: hurried.resolve,
@@ -136,8 +139,10 @@ function drainingOf<Tx>({ resolved, workers, announced }: LifecycleOptions<Tx>):
       for (const worker of workers.values()) worker.shutDown()
       await bounded(clock, SETTLE_MS, all)
       // Whoever is told of a dead letter may send, or ask the admin for it: before the end of all calls.
-      const leftMs = Math.max(0, endsAt - clock.now())
-      await bounded(clock, leftMs, Promise.race([announced.ended(), hurried.promise]))
+      const inTime = (work: Promise<unknown>): Promise<boolean> =>
+        bounded(clock, Math.max(0, endsAt - clock.now()), Promise.race([work, hurried.promise]))
+      await inTime(announced.ended())
+      await inTime(underWay.ended())
     },
   }
 }

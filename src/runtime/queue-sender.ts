@@ -11,6 +11,7 @@ import { levelsOf } from './levels-of.ts'
 import type { AnyQueue } from './queue.ts'
 import { queueTotal } from './queue-total.ts'
 import { type Sender, sender } from './sender.ts'
+import type { SendsUnderWay } from './sends-under-way.ts'
 import { sheddingSender } from './shedding-sender.ts'
 import type { TransactionSends } from './transaction-sends.ts'
 import { waitingSender } from './waiting-sender.ts'
@@ -24,6 +25,7 @@ export interface QueueSenderOptions {
   readonly clock: Clock
   readonly logger: Logger
   readonly newId: () => string
+  readonly underWay: SendsUnderWay
   /** Fires when the app is closed. */
   readonly closed: AbortSignal
 }
@@ -48,6 +50,7 @@ export function queueSender(options: QueueSenderOptions): {
     admission: admitted,
     prepare: { newId, backend: { name: transport.name, traits } },
     drain,
+    underWay: options.underWay,
     onSent: (messages) => {
       counters.sent += messages
       total.sent(messages)

@@ -12,6 +12,7 @@ import type { AnyQueue } from './queue.ts'
 import type { SendOptions, SendResult } from './send.ts'
 import { checkSendOptions, SEND_OPTIONS } from './send-options.ts'
 import { batchResults, type ResultContext, resultOf } from './send-result.ts'
+import type { SendsUnderWay } from './sends-under-way.ts'
 import type { TransactionSends } from './transaction-sends.ts'
 
 /** Sends to one queue. */
@@ -39,6 +40,7 @@ export interface SenderOptions extends ResultContext {
   readonly transactions: TransactionSends
   readonly admission: Admission
   readonly prepare: PrepareContext
+  readonly underWay: SendsUnderWay
   /** Fires when the app is closed: sends that wait give up. */
   readonly closed: AbortSignal
 }
@@ -54,14 +56,18 @@ export function sender(options: SenderOptions): Sender {
     return isSqliteHandle(tx) ? admission.admitNow(asked) : admission.admit(asked)
   }
 
-  const sendOne = (payload: unknown, send?: SendOptions): MaybePromise<SendResult> => {
+  const sendOne = (
+    payload: unknown,
+    send: SendOptions | undefined,
+    held: () => void,
+  ): MaybePromise<SendResult> => {
     throwIfEnded(closed, send?.signal)
     const prepared = inTime(prepare(queue, payload, send, options.prepare), queue, send?.tx)
     return chain(prepared, (envelope) =>
       chain(admit(1, envelope.priority, send?.tx), () => {
         const sent =
           send?.tx === undefined
-            ? orAborted(() => backend.one(envelope, send?.signal), send?.signal)
+            ? orAborted(() => backend.one(envelope, send?.signal, held), send?.signal)
             : options.transactions.one(queue.name, send.tx, envelope)
         return chain(sent, (outcome) => resultOf(outcome, envelope, options))
       }),
@@ -70,7 +76,8 @@ export function sender(options: SenderOptions): Sender {
 
   const sendMany = (
     payloads: readonly unknown[],
-    send?: BatchSendOptions<never>,
+    send: BatchSendOptions<never> | undefined,
+    held: () => void,
   ): MaybePromise<readonly SendResult[]> => {
     throwIfEnded(closed, send?.signal)
     checkBatch(payloads, options)
@@ -80,14 +87,31 @@ export function sender(options: SenderOptions): Sender {
       chain(admit(envelopes.length, send?.priority ?? 0, send?.tx), () => {
         const sent =
           send?.tx === undefined
-            ? backend.many(envelopes, send?.signal)
+            ? backend.many(envelopes, send?.signal, held)
             : options.transactions.many(queue.name, send.tx, envelopes)
         return chain(sent, (outcomes) => batchResults(outcomes, envelopes, options))
       }),
     )
   }
 
-  return { sendNow: sendOne, sendBatch: sendMany }
+  /** The end of the app waits for it, unless it waits for something itself that may take long. */
+  const followed = <T>(work: (over: () => void) => MaybePromise<T>): MaybePromise<T> => {
+    const over = options.underWay.begin()
+    try {
+      const sent = work(over)
+      if (isPromise(sent)) sent.then(over, over)
+      else over()
+      return sent
+    } catch (error) {
+      over()
+      throw error
+    }
+  }
+
+  return {
+    sendNow: (payload, send) => followed((over) => sendOne(payload, send, over)),
+    sendBatch: (payloads, send) => followed((over) => sendMany(payloads, send, over)),
+  }
 }
 
 /** What is no signal is named later, with everything else that is wrong with the options. */

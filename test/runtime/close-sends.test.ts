@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isMillraceError } from 'millrace'
+import { memory } from 'millrace/memory'
+import { orderSchema, type StageOptions, stage } from './stage.ts'
+
+/** Memory that takes a second for each call, and longer the longer it is told to. */
+async function slowToSend(options: StageOptions = {}) {
+  const store = memory()
+  const backend = { takesMs: 1_000, calls: 0 }
+  const transport: StageOptions['transport'] = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      return {
+        ...inner,
+        send: async (queue, batch, how) => {
+          backend.calls++
+          const { promise, resolve, reject } = Promise.withResolvers<void>()
+          context.clock.after(backend.takesMs, resolve)
+          how.signal.addEventListener('abort', () => reject(how.signal.reason))
+          await promise
+          return inner.send(queue, batch, how)
+        },
+      }
+    },
+  }
+  const staged = await stage({ ...options, transport })
+  const outcomes: string[] = []
+  const note = (sent: Promise<unknown>): void => {
+    sent.then(
+      () => outcomes.push('stored'),
+      (error: unknown) => outcomes.push(isMillraceError(error) ? error.code : String(error)),
+    )
+  }
+  const from = staged.clock.now()
+  let closedAfterMs: number | undefined
+  const close = (timeoutMs: number): void => {
+    void staged.app.close({ timeoutMs }).then(() => {
+      closedAfterMs = staged.clock.now() - from
+    })
+  }
+  return { ...staged, backend, outcomes, note, close, closedAfterMs: () => closedAfterMs }
+}
+
+test('close waits for the sends that have begun, those that are gathered for the next call too', async () => {
+  const { app, clock, queue, backend, outcomes, note, close, closedAfterMs } = await slowToSend()
+  note(app.send(queue, { orderId: 'a' }))
+  note(app.sendBatch(queue, [{ orderId: 'b' }, { orderId: 'c' }]))
+  await clock.advance(10)
+  note(app.send(queue, { orderId: 'gathered' }))
+  close(10_000)
+  await clock.advance(900)
+  assert.deepEqual([outcomes, closedAfterMs()], [[], undefined])
+  await clock.advance(1_500)
+  assert.deepEqual(outcomes, ['stored', 'stored', 'stored'])
+  assert.equal(backend.calls, 3)
+  assert.ok((closedAfterMs() ?? 9_999) < 2_400)
+})
+
+test('a send whose schema is still asked when close is called is stored', async () => {
+  const gate = Promise.withResolvers<void>()
+  const payload = orderSchema.transform(async (order) => {
+    await gate.promise
+    return order
+  }) as unknown as typeof orderSchema
+  const { app, clock, queue, outcomes, note, close } = await slowToSend({ queue: { payload } })
+  note(app.send(queue, { orderId: 'a' }))
+  close(10_000)
+  await clock.advance(500)
+  gate.resolve()
+  await clock.advance(2_000)
+  assert.deepEqual(outcomes, ['stored'])
+})
+
+test('after timeoutMs close waits no longer, and a second close with 0 ends the wait at once', async () => {
+  for (const [first, second] of [
+    [300, undefined],
+    [0, undefined],
+    [60_000, 0],
+  ] as const) {
+    const { app, clock, queue, backend, outcomes, note, close, closedAfterMs } = await slowToSend()
+    backend.takesMs = 100_000
+    note(app.send(queue, { orderId: 'a' }))
+    await clock.advance(0)
+    close(first)
+    if (second !== undefined) {
+      await clock.advance(100)
+      close(second)
+    }
+    await clock.advance(800)
+    assert.ok((closedAfterMs() ?? 9_999) <= 600, `${first}: ${closedAfterMs()}`)
+    assert.equal(outcomes.length, 1)
+    assert.notEqual(outcomes[0], 'stored')
+  }
+})
+
+test('a send that waits for a key that somebody holds does not hold up close', async () => {
+  const store = memory()
+  const transport: StageOptions['transport'] = {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      const held = {
+        ok: false,
+        fault: { code: 'held', retryable: true, outcome: 'notApplied' },
+      } as const
+      return { ...inner, send: async (_queue, batch) => batch.map(() => held) }
+    },
+  }
+  const { app, clock, queue } = await stage({ transport })
+  const codes: unknown[] = []
+  for (const sent of [
+    app.send(queue, { orderId: 'a' }),
+    app.sendBatch(queue, [{ orderId: 'b' }]),
+  ]) {
+    sent.catch((error: unknown) => codes.push(isMillraceError(error) && error.code))
+  }
+  await clock.advance(100)
+  let closed = false
+  void app.close({ timeoutMs: 15_000 }).then(() => {
+    closed = true
+  })
+  await clock.advance(1_000)
+  assert.deepEqual([closed, codes], [true, ['MILLRACE_CLOSED', 'MILLRACE_CLOSED']])
+})
