@@ -14,6 +14,7 @@ import { checkSendOptions, SEND_OPTIONS } from './send-options.ts'
 import { batchResults, type ResultContext, resultOf } from './send-result.ts'
 import type { SendsUnderWay } from './sends-under-way.ts'
 import type { TransactionSends } from './transaction-sends.ts'
+import { untilEnded } from './until-ended.ts'
 
 /** Sends to one queue. */
 export interface Sender {
@@ -56,13 +57,19 @@ export function sender(options: SenderOptions): Sender {
     return isSqliteHandle(tx) ? admission.admitNow(asked) : admission.admit(asked)
   }
 
+  /** An asynchronous schema that never answers holds up its caller no longer than he wants to wait, or the app is there. */
+  const asked = <T>(
+    prepared: MaybePromise<T>,
+    send: { readonly tx?: unknown; readonly signal?: AbortSignal } | undefined,
+  ): MaybePromise<T> => untilEnded(inTime(prepared, queue, send?.tx), send?.signal, closed)
+
   const sendOne = (
     payload: unknown,
     send: SendOptions | undefined,
     held: () => void,
   ): MaybePromise<SendResult> => {
     throwIfEnded(closed, send?.signal)
-    const prepared = inTime(prepare(queue, payload, send, options.prepare), queue, send?.tx)
+    const prepared = asked(prepare(queue, payload, send, options.prepare), send)
     return chain(prepared, (envelope) =>
       chain(admit(1, envelope.priority, send?.tx), () => {
         const sent =
@@ -82,7 +89,7 @@ export function sender(options: SenderOptions): Sender {
     throwIfEnded(closed, send?.signal)
     checkBatch(payloads, options)
     if (payloads.length === 0) return []
-    const prepared = inTime(prepareBatch(payloads, send, options), queue, send?.tx)
+    const prepared = asked(prepareBatch(payloads, send, options), send)
     return chain(prepared, (envelopes) =>
       chain(admit(envelopes.length, send?.priority ?? 0, send?.tx), () => {
         const sent =
@@ -122,16 +129,11 @@ function throwIfEnded(closed: AbortSignal, signal: AbortSignal | undefined): voi
 }
 
 /** Stops waiting when the caller's signal fires; what was on its way may still be stored. */
-function orAborted<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+function orAborted<T>(send: () => Promise<T>, signal: AbortSignal | undefined): MaybePromise<T> {
   if (signal === undefined) return send()
-  // It may have fired while an asynchronous schema was asked.
+  // It may have fired in the same turn in which an asynchronous schema answered.
   signal.throwIfAborted()
-  const sent = send()
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    sent.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
+  return untilEnded(send(), signal)
 }
 
 /** What an asynchronous schema lets through would come after the COMMIT of a synchronous transaction. */

@@ -124,3 +124,26 @@ test('a send that waits for a key that somebody holds does not hold up close', a
   await clock.advance(1_000)
   assert.deepEqual([closed, codes], [true, ['MILLRACE_CLOSED', 'MILLRACE_CLOSED']])
 })
+
+test('a schema that never answers holds up a send no longer than its signal, and the app is not kept from its end', async () => {
+  const payload = orderSchema.transform(
+    () => new Promise<never>(() => undefined),
+  ) as unknown as typeof orderSchema
+  const { app, clock, queue, outcomes, note, close, closedAfterMs } = await slowToSend({
+    queue: { payload },
+  })
+  const asked = new AbortController()
+  note(app.send(queue, { orderId: 'a' }, { signal: asked.signal }))
+  note(app.sendBatch(queue, [{ orderId: 'b' }], { signal: asked.signal }))
+  await clock.advance(10)
+  assert.deepEqual(outcomes, [])
+  asked.abort('enough')
+  await clock.advance(10)
+  assert.deepEqual(outcomes, ['enough', 'enough'])
+  note(app.send(queue, { orderId: 'c' }))
+  note(app.sendBatch(queue, [{ orderId: 'd' }]))
+  close(1_000)
+  await clock.advance(2_000)
+  assert.deepEqual(outcomes.slice(2), ['MILLRACE_CLOSED', 'MILLRACE_CLOSED'])
+  assert.ok((closedAfterMs() ?? 9_999) < 1_500)
+})
