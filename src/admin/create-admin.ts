@@ -31,10 +31,11 @@ export function createAdmin(given: AdminContext): Admin {
     pause: async (ref) => browseAct(transport, 'setPaused')(find(ref).name, true),
     resume: async (ref) => {
       const { name } = find(ref)
+      const { setPaused } = transport.browse ?? {}
+      await setPaused?.(name, false)
       const resumed = await context.resumed(name)
-      // Where a queue cannot be paused, there is nothing else to resume.
-      if (resumed && transport.browse?.setPaused === undefined) return
-      await browseAct(transport, 'setPaused')(name, false)
+      // Refused where a queue cannot be paused, and no consumer of it was stopped.
+      if (!resumed && setPaused === undefined) browseAct(transport, 'setPaused')
     },
     messages: {
       get: async (ref, id) => {

@@ -19,7 +19,9 @@ import { databaseFile } from './sqlite-harness.ts'
 import { until } from './until.ts'
 
 const KEYS = 30
+/** At least so many; more until enough relays were killed. */
 const PER_KEY = 12
+const PER_KEY_MAX = 120
 const RELAYS = 3
 const DEATHS = 6
 
@@ -63,7 +65,7 @@ async function campaign(
   await writeFile(broker, '')
   const fleet = supervise([...args, broker])
   try {
-    const committed = await writeAll(outbox, begin)
+    const committed = await writeAll(outbox, begin, () => fleet.deaths() >= DEATHS)
     await until('all rows to leave', async () => (await outbox.lag()).rows === 0, 60_000)
     assert.equal(fleet.deaths(), DEATHS)
     judge(committed, (await readFile(broker, 'utf8')).trim().split('\n'))
@@ -76,10 +78,14 @@ async function campaign(
 /** Ids of each key, in the order in which their transactions committed. Every tenth transaction is rolled back. */
 type Committed = ReadonlyMap<string, readonly string[]>
 
-async function writeAll(outbox: Outbox, begin: OutboxSubject['begin']): Promise<Committed> {
+async function writeAll(
+  outbox: Outbox,
+  begin: OutboxSubject['begin'],
+  isEnough: () => boolean,
+): Promise<Committed> {
   const committed = new Map<string, string[]>()
   let transactions = 0
-  for (let n = 0; n < PER_KEY; n++) {
+  for (let n = 0; n < PER_KEY || (n < PER_KEY_MAX && !isEnough()); n++) {
     for (let key = 0; key < KEYS; key++) {
       const orderingKey = `k-${key}`
       const batch = [envelope({ orderingKey }), envelope()]
