@@ -7,6 +7,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { hasCode } from 'millrace'
 import { startNats } from '../../scripts/rig/nats-server.ts'
 import { seededRandom } from '../../src/testing/seeded-random.ts'
 import { backendUrl } from '../backends.ts'
@@ -200,11 +201,18 @@ async function resumed(
   { app, steps }: OpenedPlace,
   isDone: () => boolean | Promise<boolean>,
 ): Promise<boolean> {
-  if (steps.order?.onDead !== 'halt-key') return await isDone()
-  const { items } = await app.admin.keys.list(steps)
-  const keys = items.map(({ key }) => key)
-  if (keys.length > 0) await app.admin.keys.resume(steps, { keys, reason: 'killed' })
-  return await isDone()
+  try {
+    if (steps.order?.onDead !== 'halt-key') return await isDone()
+    const { items } = await app.admin.keys.list(steps)
+    const keys = items.map(({ key }) => key)
+    if (keys.length > 0) await app.admin.keys.resume(steps, { keys, reason: 'killed' })
+    return await isDone()
+  } catch (error) {
+    // The server is just restarted, or the connection cut.
+    if (hasCode(error, 'MILLRACE_UNAVAILABLE') || hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN'))
+      return false
+    throw error
+  }
 }
 
 /** Stops in its handler, and wakes up when another worker has made the effect that it was about to make. */
