@@ -19,6 +19,7 @@ for (const subject of url === undefined ? [] : subjects) {
   kits.push({
     name: harness.name,
     atOnce: 4,
+    leftToFull: !('layers' in subject),
     register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
