@@ -3,6 +3,7 @@ import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../model/maybe-promise.ts'
 import { isSignal, problems, show } from '../model/problems.ts'
+import { untilAborted } from '../model/until-aborted.ts'
 import { isSqliteHandle } from '../sql/sqlite-handle.ts'
 import type { Admission } from './admission.ts'
 import { backendSends } from './backend-sends.ts'
@@ -14,7 +15,6 @@ import { checkSendOptions, SEND_OPTIONS } from './send-options.ts'
 import { batchResults, type ResultContext, resultOf } from './send-result.ts'
 import type { SendsUnderWay } from './sends-under-way.ts'
 import type { TransactionSends } from './transaction-sends.ts'
-import { untilEnded } from './until-ended.ts'
 
 /** Sends to one queue. */
 export interface Sender {
@@ -61,7 +61,11 @@ export function sender(options: SenderOptions): Sender {
   const asked = <T>(
     prepared: MaybePromise<T>,
     send: { readonly tx?: unknown; readonly signal?: AbortSignal } | undefined,
-  ): MaybePromise<T> => untilEnded(inTime(prepared, queue, send?.tx), send?.signal, closed)
+  ): MaybePromise<T> => {
+    const inTurn = inTime(prepared, queue, send?.tx)
+    if (!isPromise(inTurn)) return inTurn
+    return untilAborted(inTurn, send?.signal === undefined ? [closed] : [send.signal, closed])
+  }
 
   const sendOne = (
     payload: unknown,
@@ -129,11 +133,11 @@ function throwIfEnded(closed: AbortSignal, signal: AbortSignal | undefined): voi
 }
 
 /** Stops waiting when the caller's signal fires; what was on its way may still be stored. */
-function orAborted<T>(send: () => Promise<T>, signal: AbortSignal | undefined): MaybePromise<T> {
+function orAborted<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return send()
   // It may have fired in the same turn in which an asynchronous schema answered.
   signal.throwIfAborted()
-  return untilEnded(send(), signal)
+  return untilAborted(send(), [signal])
 }
 
 /** What an asynchronous schema lets through would come after the COMMIT of a synchronous transaction. */

@@ -2,6 +2,7 @@ import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { OptionsError } from '../../model/errors.ts'
+import { untilAborted } from '../../model/until-aborted.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { refusalOf } from '../../transport/refusal.ts'
@@ -28,6 +29,7 @@ export async function send(
   const timed = batch.some(isTimed)
   const now = timed ? await serverNow(store, names) : 0
   const all = Promise.all(batch.map((envelope) => sendOne(store, names, envelope, now)))
+  // What was published when one of them fires may be stored.
   return await untilAborted(all, [signal, store.closing])
 }
 
@@ -136,23 +138,4 @@ function otherLanes(names: QueueNames, subjects: readonly string[]): string {
   return lanes === 0
     ? `${of} has no lanes, so a message with an ordering key would be out of order; define the queue with orderingKey, or leave the key out`
     : `${of} has ${lanes} lanes, and the message was meant for another number of them; pass lanes: ${lanes}`
-}
-
-/** Rejects when one of the signals fires first; what was published then may be stored. Cheaper than AbortSignal.any. */
-async function untilAborted<T>(work: Promise<T>, signals: readonly AbortSignal[]): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const abort = (event: Event): void => {
-    const { target } = event
-    reject(target instanceof AbortSignal ? target.reason : undefined)
-  }
-  for (const signal of signals) signal.addEventListener('abort', abort, { once: true })
-  // One may have fired while the server was asked for its time.
-  const fired = signals.find((signal) => signal.aborted)
-  if (fired !== undefined) reject(fired.reason)
-  work.then(resolve, reject)
-  try {
-    return await promise
-  } finally {
-    for (const signal of signals) signal.removeEventListener('abort', abort)
-  }
 }

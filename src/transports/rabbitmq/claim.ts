@@ -1,5 +1,7 @@
-import type { Claim } from '../../model/delivery.ts'
+import type { Claim, Delivery } from '../../model/delivery.ts'
+import { freshHistory } from '../../model/history.ts'
 import { LazyAbort } from '../../model/lazy-abort.ts'
+import type { Read } from './message.ts'
 
 /** The life of a channel: all that it brings is ours as long, and all of it has the same signals. */
 export interface Session {
@@ -12,7 +14,7 @@ export function newSession(): Session {
 }
 
 /** One for each delivery, which others know it by. A class for the reason that LazyAbort gives. */
-export class SessionClaim implements Claim {
+class SessionClaim implements Claim {
   readonly expiresAt: undefined = undefined
   readonly #session: Session
 
@@ -26,5 +28,23 @@ export class SessionClaim implements Claim {
 
   get lost(): AbortSignal {
     return this.#session.lost.signal
+  }
+}
+
+/** A message as it is handed out: without attempts, which the broker does not keep, and ours while the channel lives. */
+export function inSession(
+  session: Session,
+  message: Read,
+  { lane, receipt }: Pick<Delivery, 'lane' | 'receipt'>,
+): Delivery {
+  return {
+    ...message,
+    history: freshHistory,
+    alone: false,
+    fence: undefined,
+    claim: new SessionClaim(session),
+    lane,
+    position: undefined,
+    receipt,
   }
 }

@@ -1,7 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts'
-import { freshHistory } from '../../model/history.ts'
 import { type AmqpChannel, type AmqpMessage, giveBack } from './amqp-shapes.ts'
-import { newSession, type Session, SessionClaim } from './claim.ts'
+import { inSession, newSession, type Session } from './claim.ts'
 import { type Reading, readMessage } from './message.ts'
 import { openQuestions } from './questions.ts'
 
@@ -165,14 +164,6 @@ function deliveriesOf(all: readonly Held[], handing: Handing): readonly Delivery
 }
 
 function deliveryOf(held: Held, { newId, now, counts, session }: Handing): Delivery {
-  return {
-    ...readMessage(held.message, { newId, now }, counts),
-    history: freshHistory,
-    alone: false,
-    fence: undefined,
-    claim: new SessionClaim(session),
-    lane: undefined,
-    position: undefined,
-    receipt: held,
-  }
+  const read = readMessage(held.message, { newId, now }, counts)
+  return inSession(session, read, { lane: undefined, receipt: held })
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../../model/clock.ts'
 import type { Delivery } from '../../model/delivery.ts'
-import { freshHistory } from '../../model/history.ts'
 import type { AmqpChannel, AmqpMessage } from './amqp-shapes.ts'
-import { newSession, type Session, SessionClaim } from './claim.ts'
+import { inSession, newSession, type Session } from './claim.ts'
 import { type LaneEntry, laneLine } from './lane-line.ts'
 import { type Reading, readMessage } from './message.ts'
 import { openQuestions } from './questions.ts'
@@ -136,15 +135,6 @@ export function openLaneConsumer(parts: LaneConsumerParts): LaneConsumer {
 
 function deliveryOf(receipt: LaneReceipt, lane: string, session: Session): Delivery {
   const { read, handed } = receipt.entry
-  return {
-    ...read,
-    deliveries: read.deliveries && read.deliveries + handed - 1,
-    history: freshHistory,
-    alone: false,
-    fence: undefined,
-    claim: new SessionClaim(session),
-    lane,
-    position: undefined,
-    receipt,
-  }
+  const deliveries = read.deliveries && read.deliveries + handed - 1
+  return inSession(session, { ...read, deliveries }, { lane, receipt })
 }

@@ -1,12 +1,9 @@
 import type { Settled, Settlement } from '../../model/delivery.ts'
 import { settled } from '../../model/delivery.ts'
-import { hasCode } from '../../model/errors.ts'
 import { lost } from '../../transport/outcomes.ts'
 import type { Broker } from './broker.ts'
 import type { LaneConsumer, LaneReceipt } from './lane-consumer.ts'
-import { withinLimit } from './limit.ts'
-import { messageOf } from './link.ts'
-import { impossible, inDoubt } from './settle.ts'
+import { confirmed, impossible } from './settle.ts'
 
 /** Acks go to the broker; what is given back waits here in its place, so that nothing of its key overtakes it. */
 export async function settleInLanes(
@@ -32,29 +29,12 @@ export async function settleInLanes(
     }
   }
   const written = [...acks].map(async ([consumer, some]) => {
-    const outcome = await write(
-      broker,
-      consumer,
-      some.map(([, receipt]) => receipt),
-    )
+    const receipts = some.map(([, receipt]) => receipt)
+    const outcome = await confirmed(broker, () => consumer.ack(receipts))
     for (const [one] of some) outcomes.set(one, outcome)
   })
   await Promise.all(written)
   return batch.map((one) => outcomes.get(one) ?? lost)
-}
-
-async function write(
-  broker: Broker,
-  consumer: LaneConsumer,
-  receipts: readonly LaneReceipt[],
-): Promise<Settled> {
-  try {
-    await withinLimit(broker, 'settling', consumer.ack(receipts))
-    return settled
-  } catch (error) {
-    if (hasCode(error, 'MILLRACE_UNAVAILABLE')) broker.consuming.drop(messageOf(error))
-    return inDoubt(error)
-  }
 }
 
 /** There is no history here, and no shelf; layers bring both. */

@@ -69,7 +69,7 @@ export interface Reading {
   readonly now: number
 }
 
-type Read = Pick<Delivery, 'envelope' | 'idIsPassing' | 'sentAt' | 'deliveries'>
+export type Read = Pick<Delivery, 'envelope' | 'idIsPassing' | 'sentAt' | 'deliveries'>
 
 export function readMessage(message: AmqpMessage, { newId, now }: Reading, counts: boolean): Read {
   const { properties, content, fields } = message

@@ -1,13 +1,12 @@
-import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { Subscriptions } from '../../transport/subscriptions.ts'
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
-import { throwAway } from './channel.ts'
 import { rabbitFault } from './fault.ts'
 import { laneFor, lanePlaceOf } from './lane-place.ts'
 import { laneSubscription } from './lane-subscription.ts'
 import { laneTopology } from './lane-topology.ts'
 import type { Publisher } from './publisher.ts'
+import { readyGauge } from './ready-gauge.ts'
 import { sender } from './send.ts'
 import { laneTraits } from './traits.ts'
 
@@ -39,30 +38,8 @@ export function orderedTransport(parts: OrderedParts): Transport {
     close,
     topology: laneTopology(broker),
     browse: {
-      async gauge(name) {
-        return {
-          depth: await depthOf(broker, name),
-          scheduled: undefined,
-          inFlight: undefined,
-          dead: undefined,
-          ageMs: undefined,
-          paused: false,
-        }
-      },
+      gauge: (name) => readyGauge(broker, name, lanePlaceOf(options, name).lanes),
     },
-  }
-}
-
-/** What is ready in all lanes together. */
-async function depthOf(broker: Broker, name: string): Promise<number> {
-  const { lanes } = lanePlaceOf(broker.options, name)
-  try {
-    return await throwAway(broker, async (channel) => {
-      const looked = await Promise.all(lanes.map((lane) => channel.checkQueue(lane)))
-      return looked.reduce((sum, { messageCount }) => sum + messageCount, 0)
-    })
-  } catch (error) {
-    throw rabbitFault(error).code === 'notFound' ? unknownQueueError(name) : error
   }
 }
 
@@ -72,14 +49,10 @@ async function subscribe(
   name: string,
   { maxInFlight }: SubscribeOptions,
 ): Promise<Subscription> {
-  let remove = (): void => {}
-  const opened = await laneSubscription({
-    ...{ broker, name, maxInFlight },
-    place: lanePlaceOf(broker.options, name),
-    onClose: () => remove(),
-  })
-  return subscriptions.open((onClose) => {
-    remove = onClose
-    return opened
-  })
+  return subscriptions.openLater((onClose) =>
+    laneSubscription({
+      ...{ broker, name, maxInFlight, onClose },
+      place: lanePlaceOf(broker.options, name),
+    }),
+  )
 }

@@ -15,7 +15,7 @@ export const impossible: Settled = {
 }
 
 /** Its channel went away after the ack was written: it may count, and the delivery is no longer ours in any case. */
-export const inDoubt = (cause: unknown): Settled => ({
+const inDoubt = (cause: unknown): Settled => ({
   ok: false,
   fault: { code: 'lost', retryable: false, outcome: 'unknown', cause },
 })
@@ -40,20 +40,18 @@ export async function settleBatch(
   if (consumer === undefined || acks.length + releases.length === 0) {
     return judged.map((one) => one ?? lost)
   }
-  const written = await write(broker, consumer, acks, releases)
+  const written = await confirmed(broker, () => {
+    for (const held of releases) consumer.release(held)
+    if (acks.length > 0) consumer.ack(acks)
+    return consumer.taken()
+  })
   return judged.map((one) => one ?? written)
 }
 
-async function write(
-  broker: Broker,
-  consumer: Consumer,
-  acks: readonly Held[],
-  releases: readonly Held[],
-): Promise<Settled> {
+/** @param write resolves when the broker has taken what was written */
+export async function confirmed(broker: Broker, write: () => Promise<void>): Promise<Settled> {
   try {
-    for (const held of releases) consumer.release(held)
-    if (acks.length > 0) consumer.ack(acks)
-    await withinLimit(broker, 'settling', consumer.taken())
+    await withinLimit(broker, 'settling', write())
     return settled
   } catch (error) {
     if (hasCode(error, 'MILLRACE_UNAVAILABLE')) broker.consuming.drop(messageOf(error))

@@ -1,12 +1,11 @@
-import { unknownQueueError } from '../../transport/own-errors.ts'
 import { openSubscriptions, type Subscriptions } from '../../transport/subscriptions.ts'
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
-import { throwAway } from './channel.ts'
 import { rabbitFault } from './fault.ts'
 import { placeOf } from './names.ts'
 import { orderedTransport } from './ordered.ts'
 import { openPublisher } from './publisher.ts'
+import { readyGauge } from './ready-gauge.ts'
 import { ofQueue, sender } from './send.ts'
 import { rabbitSubscription } from './subscription.ts'
 import { topology } from './topology.ts'
@@ -41,22 +40,7 @@ export function rabbitTransport(broker: Broker, end: () => Promise<void>): Trans
     }),
     topology: topology(broker, delays),
     browse: {
-      async gauge(name) {
-        const { queue } = placeOf(options, name)
-        const { messageCount } = await throwAway(broker, (channel) =>
-          channel.checkQueue(queue),
-        ).catch((error: unknown) => {
-          throw rabbitFault(error).code === 'notFound' ? unknownQueueError(name) : error
-        })
-        return {
-          depth: messageCount,
-          scheduled: undefined,
-          inFlight: undefined,
-          dead: undefined,
-          ageMs: undefined,
-          paused: false,
-        }
-      },
+      gauge: (name) => readyGauge(broker, name, [placeOf(options, name).queue]),
     },
   }
 }
@@ -67,14 +51,8 @@ async function subscribe(
   name: string,
   { maxInFlight }: SubscribeOptions,
 ): Promise<Subscription> {
-  let remove = (): void => {}
   const { queue } = placeOf(broker.options, name)
-  const opened = await rabbitSubscription({
-    ...{ broker, name, queue, maxInFlight },
-    onClose: () => remove(),
-  })
-  return subscriptions.open((onClose) => {
-    remove = onClose
-    return opened
-  })
+  return subscriptions.openLater((onClose) =>
+    rabbitSubscription({ broker, name, queue, maxInFlight, onClose }),
+  )
 }

@@ -26,6 +26,31 @@ test('What is open closes with its transport, and what has closed before does no
   assert.deepEqual(closed, ['first', 'second', 'third'])
 })
 
+test('One that took a while to open closes with its transport, too, and one that failed to open leaves nothing.', async () => {
+  const subscriptions = openSubscriptions()
+  let closed = 0
+  const make = async (onClose: () => void): Promise<Subscription> => ({
+    receive: async () => [],
+    settle: async () => [],
+    resize() {},
+    async close() {
+      closed++
+      onClose()
+    },
+  })
+  const first = await subscriptions.openLater(make)
+  await subscriptions.openLater(make)
+  await assert.rejects(
+    subscriptions.openLater(() => Promise.reject(new Error('no queue'))),
+    /no queue/,
+  )
+  await first.close()
+  assert.equal(closed, 1)
+  await subscriptions.close()
+  await subscriptions.close()
+  assert.equal(closed, 2)
+})
+
 test('A receive that fails after its end answers empty; one that fails before fails.', async () => {
   const end = new AbortController()
   const signals = [new AbortController().signal, end.signal]
