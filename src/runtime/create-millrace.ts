@@ -73,7 +73,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const { signal } = closed
   const resumes = resumeStore({ ...parts, from: options.transport, resolved, closed: signal })
   const life = lifecycle({
-    ...{ resolved, parts, workers, closed, lanes, announced, resumes, underWay },
+    ...{ resolved, parts, workers, closed, announced, resumes, underWay },
     signals: options.signals === true,
   })
   const admin: Admin = createAdmin({

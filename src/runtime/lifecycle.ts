@@ -34,7 +34,6 @@ export interface LifecycleOptions<Tx> {
   readonly workers: ReadonlyMap<string, Worker>
   readonly closed: AbortController
   readonly signals: boolean
-  readonly lanes: ReadonlyMap<string, unknown>
   readonly announced: Announcements
   readonly underWay: Pick<SendsUnderWay, 'ended'>
   readonly resumes: Pick<ResumeStore, 'close'>
