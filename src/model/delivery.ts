@@ -48,6 +48,11 @@ export interface Claim {
   /** Fires when the delivery is no longer ours, whatever the cause. Lease stores fire it from `renew` and `close`. */
   readonly lost: AbortSignal
   /**
+   * Whether by our clock somebody else may have it by now, though no signal has fired: a process that was stopped runs on before
+   * any timer. Only of backends that take it back sooner than the lease ends.
+   */
+  readonly isOver?: (() => boolean) | undefined
+  /**
    * Of backends that commit positions, where all deliveries of a lane share one claim: the note that was committed with the
    * lane's position when the claim began. Undefined when there was none.
    */

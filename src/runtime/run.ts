@@ -95,7 +95,7 @@ export class Run<Tx = unknown> {
       transport: deps.transport,
       inbox: deps.inbox,
       leaseMs: leaseMsOf(deps.queue),
-      leaseOver: () => deps.leaseOver(delivery),
+      leaseOver: () => deps.leaseOver(delivery) || delivery.claim.isOver?.() === true,
       forbidden: () => this.#forbidden(),
       mark: deps.departures.mark(),
     })

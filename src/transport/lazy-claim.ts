@@ -8,11 +8,13 @@ import { LazyAbort } from '../model/lazy-abort.ts'
 export class LazyClaim implements Claim {
   /** Epoch ms by the caller's clock, a hint. */
   readonly expiresAt: number
+  readonly isOver: (() => boolean) | undefined
   #ending: LazyAbort | undefined
   #lost: LazyAbort | undefined
 
-  constructor(expiresAt: number) {
+  constructor(expiresAt: number, isOver?: () => boolean) {
     this.expiresAt = expiresAt
+    this.isOver = isOver
   }
 
   get ending(): AbortSignal {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { createMillrace, defineQueue, PermanentError } from 'millrace'
+import { createMillrace, defineQueue, hasCode, PermanentError } from 'millrace'
+import { sqliteInbox } from 'millrace/inbox'
 import { nats } from 'millrace/nats'
 import { z } from 'zod'
 import { silentLogger } from '../../src/model/logger.ts'
@@ -9,6 +11,8 @@ import { freshPrefix, removeStreams } from './nats-harness.ts'
 import { until } from './until.ts'
 
 const servers = backendUrl('nats')
+const ACK_WAIT_MS = 500
+const STILL_MS = 700
 
 const orders = defineQueue({
   name: 'orders',
@@ -41,6 +45,43 @@ const steps = defineQueue({
 })
 
 if (servers !== undefined) {
+  test('on nats, a process that stood still for longer than the ack wait commits no effect, though its lease is long', async (t) => {
+    const prefix = freshPrefix()
+    const db = new DatabaseSync(':memory:')
+    db.exec('CREATE TABLE effect (of TEXT)')
+    t.after(() => db.close())
+    const slow = defineQueue({
+      name: 'slow',
+      owner: 'team-a',
+      payload: z.string(),
+      handlerTimeoutMs: 60_000,
+    })
+    const app = await createMillrace({
+      transport: nats({ servers, prefix, ackWaitMs: ACK_WAIT_MS }),
+      queues: [slow],
+      inbox: sqliteInbox({ db }),
+      logger: silentLogger,
+    })
+    t.after(async () => {
+      await app.close()
+      await removeStreams(servers, prefix)
+    })
+    const ended: unknown[] = []
+    app.work(slow, async (_, ctx) => {
+      // As if it were stopped: no timer fires before what follows.
+      if (ended.length === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STILL_MS)
+      const write = (tx: DatabaseSync): void =>
+        void tx.prepare("INSERT INTO effect VALUES ('x')").run()
+      ended.push(await ctx.tx(write).catch((error: unknown) => error))
+    })
+    await app.start()
+    await app.send(slow, 'x')
+    await until('both runs', () => ended.length === 2)
+    assert.ok(hasCode(ended[0], 'MILLRACE_LEASE_LOST'), String(ended[0]))
+    assert.equal(ended[1], undefined)
+    assert.equal(db.prepare('SELECT count(*) AS n FROM effect').get()?.['n'], 1)
+  })
+
   test('an app on nats retries, buries and redrives without a store', async (t) => {
     const app = await appOn(t, servers)
     const attempts: string[] = []

@@ -48,7 +48,7 @@ export async function arrived(
   const id = identityOf(wire, handing, streamMadeAt)
   const again = handing.deliveries > 1
   const written = again ? await readAttempts(store, names, { id, seq: handing.seq }) : undefined
-  const now = store.clock.now()
+  const { clock } = store
   const { reply, data: body } = msg
   return handOut({
     source,
@@ -59,7 +59,7 @@ export async function arrived(
     handing,
     written,
     askedAt,
-    now,
+    clock,
     ackWaitMs,
     leaseMs,
   })

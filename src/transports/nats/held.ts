@@ -1,3 +1,4 @@
+import type { Clock } from '../../model/clock.ts'
 import type { Delivery } from '../../model/delivery.ts'
 import { afterCrash } from '../../model/history.ts'
 import { isId } from '../../model/ids.ts'
@@ -64,15 +65,16 @@ export interface Arrival {
   readonly id: string
   /** When the pull that brought it was sent; the server cannot have handed it out before. */
   readonly askedAt: number
-  readonly now: number
+  readonly clock: Pick<Clock, 'now'>
   readonly ackWaitMs: number
   readonly leaseMs: number
 }
 
 export function handOut(arrival: Arrival): Held {
-  const { body, wire, id, reply, handing, now, source } = arrival
-  const claim = new LazyClaim(now + arrival.leaseMs)
-  const attempts = attemptsOf(arrival, wire.history)
+  const { body, wire, id, reply, handing, clock, source } = arrival
+  const now = clock.now()
+  const claim = new LazyClaim(now + arrival.leaseMs, () => clock.now() >= held.safeUntil)
+  const attempts = attemptsOf(arrival, wire.history, now)
   const held: Held = {
     ...attempts,
     claim,
@@ -122,7 +124,11 @@ export function identityOf({ id }: Received, { seq }: Handing, streamMadeAt: num
  * Each handing out that ended with a release is written down, with its number. One that is missing ended with its holder,
  * or never reached anybody, which looks the same from here.
  */
-function attemptsOf({ written, handing, now }: Arrival, sent: Attempts['history']): Attempts {
+function attemptsOf(
+  { written, handing }: Arrival,
+  sent: Attempts['history'],
+  now: number,
+): Attempts {
   const unexplained = Math.max(0, handing.deliveries - 1 - (written?.deliveries ?? 0))
   let history = written?.history ?? sent
   for (let crash = 0; crash < Math.min(unexplained, CRASHES_MAX); crash++) {
