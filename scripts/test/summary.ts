@@ -30,6 +30,7 @@ export function summary({
     ...[...BUILT_IN, ...backends].map((backend) => backendLine(backend, complete)),
     ...skips(totals.reasons),
     ...omissions(leftOut),
+    ...failed(totals.failures),
     `Took ${(ranMs / 1_000).toFixed(1)} s.`,
     verdict(totals),
   ]
@@ -56,7 +57,13 @@ function omissions(files: readonly string[]): readonly string[] {
   ]
 }
 
-export function verdict({ passed, failed, skipped }: Omit<Totals, 'reasons'>): string {
+/** Again, beside the verdict: between it and where they were shown in full may be thousands of lines. */
+function failed(failures: readonly string[]): readonly string[] {
+  if (failures.length === 0) return []
+  return ['Failed:', ...failures.map((failure) => `  ${failure}`)]
+}
+
+export function verdict({ passed, failed, skipped }: Omit<Totals, 'reasons' | 'failures'>): string {
   const skips = skipped > 0 ? `, ${skipped} skipped` : ''
   return `${passed} passed, ${failed} failed${skips}`
 }

@@ -29,6 +29,8 @@ export interface Totals {
   readonly skipped: number
   /** Reason to the number of tests that it skipped. */
   readonly reasons: ReadonlyMap<string, number>
+  /** What failed, each with its file and the beginning of its error. */
+  readonly failures: readonly string[]
 }
 
 /** Counts results and prints failures at once, in full, and one line for each file when it ends. */
@@ -46,10 +48,13 @@ export interface Tally {
 
 /** Enough to see what went wrong, and not a whole log. */
 const OUTPUT_SHOWN = 20_000
+/** Of an error, in the list at the end: a difference of two values begins after its second line. */
+const ERROR_LINES_SHOWN = 12
 
 export function tally(root: string, print: (line: string) => void): Tally {
   const files = new Map<string, FileTally>()
   const reasons = new Map<string, number>()
+  const failures: string[] = []
   const of = (file: string): FileTally => {
     const found = files.get(file) ?? emptyTally()
     files.set(file, found)
@@ -80,14 +85,19 @@ export function tally(root: string, print: (line: string) => void): Tally {
       if (onlySubtests && (entryFile === undefined || details.type === 'suite')) return
       of(entryFile ?? name).failed += 1
       const title = entryFile === undefined ? '' : ` › ${name}`
-      print(`\nFAILED ${relative(root, entryFile ?? name)}${title}`)
-      print(indent(inspect(rootOf(details.error), { depth: 6 })))
+      const what = `${relative(root, entryFile ?? name)}${title}`
+      const error = inspect(rootOf(details.error), { depth: 6 })
+      failures.push(`${what}\n${indent(beginningOf(error))}`)
+      print(`\nFAILED ${what}`)
+      print(indent(error))
     },
     ended(file) {
       const entry = of(file)
       if (entry.passed + entry.failed + entry.skipped === 0) {
         entry.failed += 1
-        print(`\nFAILED ${relative(root, file)}: it ran no test`)
+        const what = `${relative(root, file)}: it ran no test`
+        failures.push(what)
+        print(`\nFAILED ${what}`)
       }
       if (entry.failed > 0 && entry.output !== '') print(indent(`it wrote:\n${entry.output}`))
       print(fileLine(relative(root, file), entry))
@@ -96,7 +106,7 @@ export function tally(root: string, print: (line: string) => void): Tally {
       const names = left.map((file) => relative(root, file)).join(', ')
       print(`\nInterrupted. Not ended: ${names}`)
     },
-    totals: () => ({ ...sum([...files.values()]), reasons }),
+    totals: () => ({ ...sum([...files.values()]), reasons, failures }),
   }
 }
 
@@ -126,6 +136,10 @@ function fileLine(file: string, entry: FileTally): string {
   if (skipped > 0) counts.push(`${skipped} skipped`)
   const mark = failed > 0 ? 'FAIL' : 'ok  '
   return `${mark} ${file} (${counts.join(', ')}, ${(ms / 1_000).toFixed(1)} s)`
+}
+
+function beginningOf(error: string): string {
+  return error.split('\n', ERROR_LINES_SHOWN).join('\n')
 }
 
 function indent(text: string): string {

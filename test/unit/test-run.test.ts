@@ -46,7 +46,8 @@ async function run(names: readonly (keyof typeof FILES)[]): Promise<string> {
     }
     const limits = { signal: stop.signal, fileTimeoutMs: 20_000 }
     await runWave({ name: 'a', files, concurrency: 1 }, { ...results, wrote }, limits)
-    const { passed, failed, skipped, reasons } = results.totals()
+    const { passed, failed, skipped, reasons, failures } = results.totals()
+    for (const failure of failures) console.log('Again: ' + failure)
     console.log(passed, failed, skipped, ...reasons.keys())`
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const main = join(folder, 'main.ts')
@@ -66,7 +67,10 @@ test('A failed test is shown in full, with what its file wrote.', async () => {
   assert.match(said, /Error: the reason[\s\S]*at /)
   assert.match(said, /a hint/)
   assert.match(said, /^FAIL bad\.test\.ts \(1 passed, 1 failed,/m)
-  assert.match(said, /\n3 1 1 no server\n$/)
+  assert.match(
+    said,
+    /\nAgain: bad\.test\.ts › broken\n {4}Error: the reason\n[\s\S]*\n3 1 1 no server\n$/,
+  )
 })
 
 test('A file that crashes, that holds no test, or that ends badly after its tests has failed.', async () => {
@@ -86,7 +90,8 @@ test('The last line is the verdict, and a missing backend is named with its reas
     { name: 'postgres 18', available: true },
     { name: 'pgbouncer', available: false, why: 'not on PATH', command: 'apt-get install it' },
   ]
-  const totals = { passed: 5, failed: 0, skipped: 2, reasons: new Map([['no pooler', 2]]) }
+  const reasons = new Map([['no pooler', 2]])
+  const totals = { passed: 5, failed: 0, skipped: 2, reasons, failures: [] }
   const facts = { backends, totals, ranMs: 1_000, complete: true, leftOut: ['test/slow.test.ts'] }
   const lines = summary(facts)
   assert.equal(lines.at(-1), '5 passed, 0 failed, 2 skipped')
@@ -97,6 +102,9 @@ test('The last line is the verdict, and a missing backend is named with its reas
   assert.ok(lines.includes('  2: no pooler'))
   const omitted = lines.findIndex((line) => line.includes('MILLRACE_DEPTH=full'))
   assert.equal(lines[omitted + 1], '  test/slow.test.ts')
+  assert.ok(!lines.includes('Failed:'))
+  const failing = { ...facts, totals: { ...totals, failed: 1, failures: ['test/a.test.ts › one'] } }
+  assert.deepEqual(summary(failing).slice(-4, -2), ['Failed:', '  test/a.test.ts › one'])
   assert.equal(verdict({ passed: 1, failed: 2, skipped: 0 }), '1 passed, 2 failed')
 })
 
