@@ -145,15 +145,26 @@ async function readyOn(observer: Stand): Promise<number> {
   return (await observer.app.admin.stats(victims)).depth ?? 0
 }
 
+/** How often in a row nothing is ready: a broker makes what an ended worker had in hand ready a moment after its end. */
+const EMPTY_LOOKS = 10
+
 /** What a worker gives back as it ends is ready again: others get it, until one ends and leaves nothing. */
 async function drained(run: Run, observer: Stand, deadline: number): Promise<void> {
-  while ((await readyOn(observer)) > 0 && Date.now() < deadline) {
+  while (!(await staysEmpty(observer)) && Date.now() < deadline) {
     const child = run('worker.ts', ['never', '0'])
     const exited = once(child, 'exit')
     while ((await readyOn(observer)) > 0 && Date.now() < deadline) await wait(100)
     child.kill('SIGTERM')
     await exited
   }
+}
+
+async function staysEmpty(observer: Stand): Promise<boolean> {
+  for (let look = 0; look < EMPTY_LOOKS; look++) {
+    if ((await readyOn(observer)) > 0) return false
+    await wait(100)
+  }
+  return true
 }
 
 async function report(observer: Stand, recordFile: string, left: number): Promise<CampaignReport> {
