@@ -1,13 +1,12 @@
 import type { Admitted, Later } from '../flow/queue-flow.ts'
-import { pause } from '../model/clock.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { messageOfError } from '../model/describe-error.ts'
 import { hasCode } from '../model/errors.ts'
 import { chain, isPromise, type MaybePromise, recovered } from '../model/maybe-promise.ts'
 import { beforeRun } from '../model/retry.ts'
+import { fetching } from './fetching.ts'
 import { giveBack, type Hands } from './hands.ts'
-import { AWAY_DELAY_MS, deliveryOf, inboxQuestion, type Keyed } from './inbox-question.ts'
-import { type Incoming, incoming, type Receiver } from './incoming.ts'
+import { deliveryOf, inboxQuestion } from './inbox-question.ts'
+import { type Incoming, incoming } from './incoming.ts'
 import { isRead, judging } from './judging.ts'
 import type { Message } from './message.ts'
 import { waitingHold } from './waiting-hold.ts'
@@ -27,7 +26,6 @@ const BUSY_ALONE_DELAY_MS = 0
 
 export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSignal): Taking {
   const { queue } = deps
-  let blobsFailing: string | undefined
   const { hold, isGone } = waitingHold(hands, deps)
   const mayStart = (one: Delivery): boolean => !stopped.aborted && !isGone(one)
   const inbox = inboxQuestion(deps, hands, stopped)
@@ -63,19 +61,21 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     reading: readonly MaybePromise<Incoming>[],
   ): Promise<unknown> | undefined => beginAll(inbox.open(judged.follow(batch, reading)), begin)
 
+  const bodies = fetching({
+    ...deps,
+    hands,
+    stopped,
+    fetched: async (delivery, read) => {
+      for (const one of judged.follow([delivery], [read])) {
+        if (await inbox.isOpen(one)) await begin(one)
+      }
+    },
+  })
+
   /** Whose key came with the message is asked for first: of a known one the body is not needed. */
-  const fetchAndJudge = async (batch: readonly Delivery[]): Promise<void> => {
-    const open = await inbox.unknown(
-      batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey })),
-    )
-    const { read, away } = await withBodies(deps, open)
-    blobsFailing = away[0] && `queue "${queue.name}": ${messageOfError(away[0].error)}`
-    if (blobsFailing !== undefined && !stopped.aborted) deps.logger.error(blobsFailing)
-    giveBack(hands, away.map(deliveryOf), AWAY_DELAY_MS)
-    giveBack(hands, read.map(deliveryOf).filter(isGone), 0)
-    const ours = read.filter(({ delivery }) => !isGone(delivery))
-    await beginRead(ours.map(deliveryOf), ours.map(readingOf))
-    if (away.length > 0) await pause(deps.clock, AWAY_DELAY_MS, stopped)
+  const fetchUnknown = async (batch: readonly Delivery[]): Promise<void> => {
+    const keyed = batch.map((delivery) => ({ delivery, key: delivery.envelope.idempotencyKey }))
+    bodies.follow((await inbox.unknown(keyed)).map(deliveryOf))
   }
 
   const take: Taking['take'] = (batch) => {
@@ -95,13 +95,13 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
     hold(batch)
     return Promise.all([
       judge(batch.filter(isWhole)),
-      fetchAndJudge(batch.filter((delivery) => !isWhole(delivery))),
+      fetchUnknown(batch.filter((delivery) => !isWhole(delivery))),
     ])
   }
 
   return {
     take,
-    problem: () => inbox.problem() ?? blobsFailing,
+    problem: () => inbox.problem() ?? bodies.problem(),
     late: () => judged.late,
   }
 }
@@ -164,46 +164,6 @@ interface Holding {
   readonly judgedMs: number
 }
 
-function readingOf({ read }: Reading): MaybePromise<Incoming> {
-  return read
-}
-
 function isWhole({ fetchBody }: Delivery): boolean {
   return fetchBody === undefined
-}
-
-type Fetched = Reading | Away
-
-interface Reading {
-  readonly delivery: Delivery
-  readonly read: MaybePromise<Incoming>
-}
-
-/** Where the body lies could not be asked. */
-interface Away {
-  readonly delivery: Delivery
-  readonly read: undefined
-  readonly error: unknown
-}
-
-async function withBodies(
-  receiver: Receiver,
-  batch: readonly Keyed[],
-): Promise<{ readonly read: readonly Reading[]; readonly away: readonly Away[] }> {
-  const fetched = await Promise.all(batch.map(({ delivery }) => withBody(receiver, delivery)))
-  return {
-    read: fetched.filter((one) => one.read !== undefined),
-    away: fetched.filter((one) => one.read === undefined),
-  }
-}
-
-async function withBody(receiver: Receiver, delivery: Delivery): Promise<Fetched> {
-  const fetched = await delivery.fetchBody?.()
-  if (fetched === undefined || fetched.ok) {
-    return { delivery, read: incoming(receiver, delivery, fetched?.envelope) }
-  }
-  const { retryable, error } = fetched
-  return retryable
-    ? { delivery, read: undefined, error }
-    : { delivery, read: { ok: false, delivery, error } }
 }

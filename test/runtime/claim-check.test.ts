@@ -249,6 +249,93 @@ test('A blob store that never answers holds nobody for ever', async () => {
   await closeNow(on.app, on.clock)
 })
 
+/** Gets of the blob whose message has this id hang until it is told otherwise. */
+function slowOne(blobs: BlobStore, id: string) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const slow: BlobStore = {
+    ...blobs,
+    get: async (name, ends) => {
+      if (name.includes(id)) await promise
+      return blobs.get(name, ends)
+    },
+  }
+  return { slow, answer: resolve }
+}
+
+test('A slow body holds up itself alone, takes a slot, and runs when it is there', async () => {
+  const { slow, answer } = slowOne(watchedBlobs().blobs, 'slow-one')
+  const on = await stage({ app: { claimCheck: { blobs: slow } } })
+  const got: string[] = []
+  on.app.work(on.queue, ({ id }) => void got.push(id), { concurrency: 2 })
+  await on.app.send(on.queue, order, { id: 'slow-one' })
+  for (const id of ['b', 'c']) await on.app.send(on.queue, order, { id })
+  await on.app.start()
+  await on.clock.advance(1_000)
+  for (const id of ['d', 'e']) await on.app.send(on.queue, order, { id })
+  await on.clock.advance(1_000)
+  assert.deepEqual(got, ['b', 'c', 'd', 'e'])
+  assert.equal((await on.app.admin.stats(on.queue)).inFlight, 1)
+  answer()
+  await on.clock.advance(1_000)
+  assert.deepEqual(got, ['b', 'c', 'd', 'e', 'slow-one'])
+  assert.equal((await on.app.admin.stats(on.queue)).depth, 0)
+  await closeNow(on.app, on.clock)
+})
+
+test('Slow bodies take no more than the slots, and none is asked for twice', async () => {
+  const { blobs } = watchedBlobs()
+  const asked: string[] = []
+  const hanging: BlobStore = {
+    ...blobs,
+    get: (name) => {
+      asked.push(name)
+      return new Promise(() => undefined)
+    },
+  }
+  const on = await stage({ app: { claimCheck: { blobs: hanging } } })
+  on.app.work(on.queue, () => assert.fail('it has no body'), { concurrency: 3 })
+  for (let n = 0; n < 10; n++) await on.app.send(on.queue, order)
+  await on.app.start()
+  await on.clock.advance(20_000)
+  assert.deepEqual([asked.length, new Set(asked).size], [3, 3])
+  await closeNow(on.app, on.clock)
+})
+
+test('A close does not wait for a slow body: its message is given back, uncounted, and runs elsewhere', async () => {
+  const { blobs } = watchedBlobs()
+  const { slow, answer } = slowOne(blobs, 'slow-one')
+  const on = await stage({ app: { claimCheck: { blobs: slow } } })
+  on.app.work(on.queue, () => assert.fail('this worker has ended'))
+  await on.app.send(on.queue, order, { id: 'slow-one' })
+  await on.app.start()
+  await on.clock.advance(1_000)
+  const closed = on.app.close({ timeoutMs: 10_000 })
+  await on.clock.advance(300)
+  await closed
+  answer()
+  const other = await on.open({ claimCheck: { blobs } })
+  const attempts: number[] = []
+  other.work(on.queue, ({ attempt }) => void attempts.push(attempt))
+  await other.start()
+  await on.clock.advance(1_000)
+  assert.deepEqual(attempts, [1])
+  await closeNow(other, on.clock)
+})
+
+test('Blobs that are away are told of once in a while, not for each message', async () => {
+  const { blobs, seen } = watchedBlobs()
+  const on = await stage({ app: { claimCheck: { blobs } } })
+  on.app.work(on.queue, () => assert.fail('it has no body'), { concurrency: 50 })
+  for (let n = 0; n < 150; n++) await on.app.send(on.queue, order)
+  seen.away = true
+  await on.app.start()
+  await on.clock.advance(10_500)
+  const told = on.lines.filter(({ message }) => message.includes('could not be fetched'))
+  assert.ok(seen.gets >= 200 && seen.gets <= 550, `asked ${seen.gets} times`)
+  assert.ok(told.length > 1 && told.length <= 11, `told ${told.length} times`)
+  await closeNow(on.app, on.clock)
+})
+
 test('Blobs that are away at start: the app goes on without them, and says so until a sweep gets through', async () => {
   const { blobs, seen } = watchedBlobs()
   seen.away = true
