@@ -7,6 +7,7 @@ import { layered } from '../../src/layers/layered.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, QueueSpec, Transport } from '../../src/transport/transport.ts'
+import { learning } from '../layers/learning.ts'
 
 /** A thousand messages are settled within it also on a machine that is busy with something else. */
 const LEASE_MS = 2_000
@@ -47,22 +48,12 @@ export async function natsHarness(
   const prefix = freshPrefix()
   const store = withStore ? await memoryStore().connect(context) : undefined
   const connections = new Map<Transport, NatsConnection>()
-  const open = new Set<Transport>()
-  const known: QueueSpec[] = []
+  const known = new Map<string, QueueSpec>()
   const connect = async (): Promise<Transport> => {
     const connection = await dial({ servers })
     const raw = await connecting(nats({ connection, prefix, ackWaitMs: LEASE_MS, ...settings }))
     const top = layered(raw, { ...context, store, levels })
-    const transport: Transport = {
-      ...top,
-      close: () => {
-        open.delete(transport)
-        return top.close()
-      },
-    }
-    open.add(transport)
-    // Every connection knows every queue, as in an app.
-    if (levels !== undefined) await transport.topology.ensure(known, context.signal)
+    const transport = levels === undefined ? top : learning(top, known)
     connections.set(transport, connection)
     return transport
   }
@@ -75,14 +66,10 @@ export async function natsHarness(
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }
       const ordered = lanes === undefined ? {} : ({ ordered: true } as const)
-      const spec = { name: `queue ${known.length + 1}`, owner, maxDepth, ...ordered }
+      const spec = { name: `queue ${known.size + 1}`, owner, maxDepth, ...ordered }
       const queue = { ...spec, ...ageing, ...named }
-      known.push(queue)
+      known.set(queue.name, queue)
       await first.topology.ensure([queue], context.signal)
-      if (levels === undefined) return queue.name
-      const others = [...open].map(({ topology }) => topology.ensure([queue], context.signal))
-      // One that another test closes meanwhile needs to know no more.
-      await Promise.allSettled(others)
       return queue.name
     },
     slow: 1,

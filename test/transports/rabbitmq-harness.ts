@@ -9,6 +9,7 @@ import { silentLogger } from '../../src/model/logger.ts'
 import { read } from '../../src/model/probe.ts'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 import type { MortalTop } from '../layers/bare-harness.ts'
+import { learning } from '../layers/learning.ts'
 import { mortalStore } from '../layers/mortal.ts'
 import { laneQueues } from './rabbitmq-subjects.ts'
 
@@ -32,7 +33,7 @@ export interface RabbitHarnessOptions {
   readonly lanes?: number
 }
 
-/** Its queues are of its own and go away with it. Every connection knows every queue, as in an app. */
+/** Its queues are of its own and go away with it. */
 export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harness> {
   const { url, queueType, layers = false, levels, lanes } = options
   const kind = lanes === undefined ? queueType : 'lanes'
@@ -40,24 +41,12 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   const prefix = `kit-${kind}-${more}${process.pid}-`
   const named = levels === undefined ? {} : { priorities: levels }
   const stores = memoryStore()
-  const known: QueueSpec[] = []
-  const open = new Set<Transport>()
+  const known = new Map<string, QueueSpec>()
   const settings: RabbitmqSettings = { queueType, prefix, ...(lanes && { lanes }) }
   const cuts = new WeakMap<Transport, () => void>()
   const onLayers = async (raw: Transport): Promise<MortalTop> => {
     const { thing: store, die } = mortalStore(await stores.connect(context))
-    const below = layered(raw, { ...context, store, levels })
-    await below.topology.ensure(known, signal)
-    const top: MortalTop = {
-      ...below,
-      die,
-      close: () => {
-        open.delete(top)
-        return below.close()
-      },
-    }
-    open.add(top)
-    return top
+    return { ...learning(layered(raw, { ...context, store, levels }), known), die }
   }
   let isMade = false
   const connect = async (): Promise<Transport> => {
@@ -92,12 +81,9 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }
-      const queue = { name: `queue ${known.length}`, owner, maxDepth, ...ageing, ...named }
-      known.push(queue)
+      const queue = { name: `queue ${known.size}`, owner, maxDepth, ...ageing, ...named }
+      known.set(queue.name, queue)
       await first.topology.ensure([queue], signal)
-      const others = [...open].map(({ topology }) => topology.ensure([queue], signal))
-      // One that another test closes meanwhile needs to know no more.
-      await Promise.allSettled(others)
       return queue.name
     },
     slow: 1,
@@ -109,7 +95,7 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
       const channel = await connection.createChannel()
       const placesOf = (name: string): readonly string[] =>
         lanes === undefined ? levelQueues(name, levels ?? 1) : laneQueues(name, lanes)
-      const all = known.flatMap(({ name }) => placesOf(name))
+      const all = [...known.keys()].flatMap(placesOf)
       for (const name of all) await channel.deleteQueue(`${prefix}${name}`)
       await connection.close()
     },

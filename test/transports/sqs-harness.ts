@@ -11,6 +11,7 @@ import type {
   Transport,
 } from '../../src/transport/transport.ts'
 import type { MortalTop } from '../layers/bare-harness.ts'
+import { learning } from '../layers/learning.ts'
 import { mortal, mortalStore } from '../layers/mortal.ts'
 import type { SqsServer } from './sqs-servers.ts'
 
@@ -53,23 +54,12 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
   const { server, kind, isLayered, levels } = options
   const named = levels === undefined ? {} : { priorities: levels }
   const shared = isLayered ? memoryStore() : undefined
-  const opened = new Set<Transport>()
   const tops = new Set<MortalTop>()
-  const known: QueueSpec[] = []
+  const known = new Map<string, QueueSpec>()
   const connect = async (topology: 'create' | 'none' = 'none'): Promise<Transport> => {
     const settings = { ...account, endpoint: server.url, kind, timeoutMs: 10_000, topology }
     const raw = await open(sqs(settings))
-    const transport: MortalTop = shared === undefined ? raw : await withStore(raw, shared, levels)
-    // Every connection knows every queue, as in an app.
-    if (isLayered) await transport.topology.ensure(known, signal)
-    opened.add(transport)
-    const one: MortalTop = {
-      ...transport,
-      close: () => {
-        opened.delete(transport)
-        return transport.close()
-      },
-    }
+    const one = shared === undefined ? raw : learning(await withStore(raw, shared, levels), known)
     tops.add(one)
     return one
   }
@@ -80,11 +70,8 @@ export async function sqsHarness(options: SqsHarnessOptions): Promise<Harness> {
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }
       const spec = { name: freshName(), owner, maxDepth, ...ageing, ...named }
-      known.push(spec)
+      known.set(spec.name, spec)
       await first.topology.ensure([spec], signal)
-      const others = isLayered ? [...opened] : []
-      // One that another test closes meanwhile needs to know no more.
-      await Promise.allSettled(others.map(({ topology }) => topology.ensure([spec], signal)))
       return spec.name
     },
     slow: 1,
