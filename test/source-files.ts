@@ -40,11 +40,27 @@ export function importsOf(text: string): readonly Import[] {
   }))
 }
 
+interface Lines {
+  readonly text: readonly string[]
+  readonly code: readonly string[]
+}
+
+/** Each rule looks at all files again. */
+const scanned = new Map<string, Lines>()
+
+function linesOf(file: string): Lines {
+  const known = scanned.get(file)
+  if (known !== undefined) return known
+  const text = read(file)
+  const lines = { text: text.split('\n'), code: codeOf(text).split('\n') }
+  scanned.set(file, lines)
+  return lines
+}
+
 /** `file:line: text` for each line of the file's code that matches. */
 export function findInCode(file: string, pattern: RegExp): readonly string[] {
-  const text = read(file)
-  const lines = text.split('\n')
-  return codeOf(text)
-    .split('\n')
-    .flatMap((code, i) => (pattern.test(code) ? [`${file}:${i + 1}: ${lines[i]?.trim()}`] : []))
+  const { text, code } = linesOf(file)
+  return code.flatMap((line, i) =>
+    pattern.test(line) ? [`${file}:${i + 1}: ${text[i]?.trim()}`] : [],
+  )
 }

@@ -19,23 +19,26 @@ export interface Timing {
 export type TimedHarness = Pick<Harness, 'time' | 'slow' | 'leaseMs'>
 
 const DEADLINE_MS = 10_000
+/** Between two looks, where time is moved; what is real is looked at again after a tenth of the wait so far, within these. */
 const STEP_MS = 10
+const STEP_MAX_MS = 50
 const real: Clock = systemClock()
 
 export function timing(harness: TimedHarness): Timing {
   const passes = (ms: number): Promise<void> =>
     harness.time ? harness.time.advance(ms) : pause(real, ms)
-  const deadline = (ms: number): (() => boolean) => {
-    const now = harness.time ? harness.time.now : real.now
-    const endAt = now() + ms * harness.slow
-    return () => now() >= endAt
-  }
+  const { now } = harness.time ?? real
+  const stepAfter = (waitedMs: number): number =>
+    harness.time ? STEP_MS : Math.min(STEP_MAX_MS, Math.max(STEP_MS, waitedMs / 10))
   const until: Timing['until'] = async (what, condition, withinMs = DEADLINE_MS) => {
-    const over = deadline(withinMs)
+    const since = now()
     for (;;) {
       if (await condition()) return
-      if (over()) throw new Error(`gave up after ${withinMs * harness.slow} ms: ${what}`)
-      await passes(STEP_MS)
+      const waitedMs = now() - since
+      if (waitedMs >= withinMs * harness.slow) {
+        throw new Error(`gave up after ${withinMs * harness.slow} ms: ${what}`)
+      }
+      await passes(stepAfter(waitedMs))
     }
   }
   return {
