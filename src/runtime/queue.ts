@@ -43,9 +43,9 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
     readonly windowMs: number
   }
   /**
-   * How many levels of `priority` its messages have, 2 to 10: 0 to one less. Memory, SQLite and Postgres have them by themselves; RabbitMQ, NATS and SQS
-   * standard get a queue for each level, `<name>-p1` and so on beside the queue itself. Refused at start elsewhere, and there together with
-   * `orderingKey`. Default: ten on memory, SQLite and Postgres, none elsewhere.
+   * How many levels of `priority` its messages have, 2 to 10: 0 to one less. Memory, SQLite, Postgres and Redis have them by themselves; RabbitMQ, NATS and
+   * SQS standard get a queue for each level, `<name>-p1` and so on beside the queue itself. Refused at start elsewhere, and there together with
+   * `orderingKey`. Default: ten on memory, SQLite, Postgres and Redis, none elsewhere.
    */
   readonly priorities?: number
   /**

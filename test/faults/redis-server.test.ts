@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from '../../scripts/rig/redis-server.ts'
+import type { Delivery } from '../../src/model/delivery.ts'
 import { connectTo, envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
 import { NO_REDIS, redisServers } from '../transports/redis-servers.ts'
 import { until } from '../transports/until.ts'
@@ -32,7 +33,8 @@ describe('a redis server that fails', { skip: available ? false : NO_REDIS }, ()
   test('a call to a frozen server ends at its limit, its outcome is unknown, and the same id is stored once', () =>
     callWhileFrozen(server))
   test('a claim whose answer was lost is given back uncounted, long before its lease ends', () =>
-    lostAnswer(server))
+    lostAnswer(server, [0]))
+  test('so is what it took of several levels of priority', () => lostAnswer(server, [7, 0]))
   test('a listening connection that died without a word is replaced', () =>
     listenInABlackHole(server))
 })
@@ -119,26 +121,31 @@ async function callWhileFrozen(server: RedisServer): Promise<void> {
 }
 
 /** The answer goes into the hole while the server has handed the message out. */
-async function lostAnswer(server: RedisServer): Promise<void> {
+async function lostAnswer(server: RedisServer, priorities: readonly number[]): Promise<void> {
   const proxy = await tcpProxy(server.port)
   const bench = await open(server.url)
   const far = await bench.another({ url: throughProxy(proxy), timeoutMs: 500, listen: false })
   const subscription = await subscribeTo(far, 3_600_000)
-  const waiting = subscription.receive({ max: 1, waitMs: 0, signal })
-  await waiting
-  await bench.transport.send('q', [envelope('a')], { signal })
+  const max = priorities.length
+  await subscription.receive({ max, waitMs: 0, signal })
+  const sent = priorities.map((priority) => envelope(`at-${priority}`, { priority }))
+  await bench.transport.send('q', sent, { signal })
   proxy.block('down')
-  await assert.rejects(subscription.receive({ max: 1, waitMs: 0, signal }))
-  assert.equal((await bench.transport.browse?.gauge('q'))?.inFlight, 1)
+  await assert.rejects(subscription.receive({ max, waitMs: 0, signal }))
+  assert.equal((await bench.transport.browse?.gauge('q'))?.inFlight, max)
   await proxy.heal()
-  await until('the message again', async () => {
-    const [again] = await subscription.receive({ max: 1, waitMs: 100, signal }).catch(() => [])
-    if (again === undefined) return false
-    assert.equal(again.envelope.id, 'a')
-    assert.equal(again.deliveries, 2)
-    assert.deepEqual([again.alone, again.history.counted], [false, 0])
-    return true
+  const back: Delivery[] = []
+  await until('the messages again', async () => {
+    back.push(...(await subscription.receive({ max, waitMs: 100, signal }).catch(() => [])))
+    return back.length === max
   })
+  assert.deepEqual(
+    back.map(({ envelope: { id } }) => id),
+    sent.map(({ id }) => id),
+  )
+  for (const { deliveries, alone, history } of back) {
+    assert.deepEqual([deliveries, alone, history.counted], [2, false, 0])
+  }
   await bench.dispose()
   await proxy.close()
 }

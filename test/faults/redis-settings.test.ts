@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createClient } from '@redis/client'
 import { type RedisOptions as ServerOptions, startRedis } from '../../scripts/rig/redis-server.ts'
+import type { Envelope } from '../../src/model/envelope.ts'
 import type { Logger } from '../../src/model/logger.ts'
 import {
   connectTo,
@@ -51,9 +52,13 @@ for (const kind of kinds) {
     test('Durability is disk only where every write is on disk before its answer; less is said.', () =>
       withServer([], durability))
     test('A full server refuses sends as full, and workers drain it without help.', () =>
-      withServer(['--maxmemory', '12mb'], (url) => full(url, 0)))
+      withServer(['--maxmemory', '12mb'], (url) => full(url, () => ({}))))
     test('So is a full server whose messages wait behind others of their keys.', () =>
-      withServer(['--maxmemory', '12mb'], (url) => full(url, 7)))
+      withServer(['--maxmemory', '12mb'], (url) =>
+        full(url, (n) => ({ orderingKey: `key-${n % 7}` })),
+      ))
+    test('So is a full server whose messages stand on levels that no worker has read before.', () =>
+      withServer(['--maxmemory', '12mb'], (url) => full(url, (n) => ({ priority: n % 4 }))))
     test('A user without INFO, CONFIG and SUBSCRIBE works, and the log says what was not seen.', () =>
       withServer([], (url) => smallUser(url)))
     test('A wrong password is denied, and does not show.', () =>
@@ -135,7 +140,8 @@ async function durability(url: string): Promise<void> {
   dispose()
 }
 
-async function full(url: string, keys: number): Promise<void> {
+/** @param more what messages have besides, by their number */
+async function full(url: string, more: (n: number) => Partial<Envelope>): Promise<void> {
   const bench = await open(url)
   const { transport } = bench
   const body = new Uint8Array(10_000)
@@ -144,8 +150,7 @@ async function full(url: string, keys: number): Promise<void> {
     assert.ok(n < 5_000, 'the server was never full')
     const id = `m${n}`
     try {
-      const keyed = keys === 0 ? {} : { orderingKey: `key-${n % keys}` }
-      await transport.send('q', [envelope(id, { body, ...keyed })], { signal })
+      await transport.send('q', [envelope(id, { body, ...more(n) })], { signal })
       stored.push(id)
     } catch (error) {
       const { code, retryable, outcome } = transport.diagnose(error)

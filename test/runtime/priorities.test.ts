@@ -138,7 +138,7 @@ test('A watermark keeps room for what is urgent, and is refused where it would d
 })
 
 test('Levels that nobody can keep are refused at start, each with its reason.', async () => {
-  const elsewhere = 'use memory, SQLite or Postgres as the transport'
+  const elsewhere = 'use memory, SQLite, Postgres or Redis as the transport'
   assert.deepEqual(await refusals(broker({ order: 'perKey', delay: 'none' }), orders), [
     `queue "orders": priorities: bare keeps its messages in the order sent; leave it out, or ${elsewhere}`,
   ])

@@ -100,7 +100,7 @@ test('Ageing and fairness where there is no such thing are refused, each with an
   const { problems } = await refusal({ transport, queues: [ageing] })
   assert.ok(
     problems.includes(
-      'queue "ageing": ageingMs: bare knows no priorities that could age; leave it out, or use memory, SQLite or Postgres as the transport',
+      'queue "ageing": ageingMs: bare knows no priorities that could age; leave it out, or use memory, SQLite, Postgres or Redis as the transport',
     ),
     problems.join(),
   )

@@ -430,7 +430,7 @@ async function told(url: string): Promise<void> {
 
 async function newerLayout(url: string): Promise<void> {
   const bench = await open(url)
-  await bench.raw.sendCommand(['HSET', bench.key('meta'), 'layout', '3'])
+  await bench.raw.sendCommand(['HSET', bench.key('meta'), 'layout', '4'])
   const spec = { name: 'q', owner: 'team', maxDepth: undefined }
   await assert.rejects(bench.transport.topology.ensure([spec], signal), /newer version/)
   // Nor does one that runs already go on with it.

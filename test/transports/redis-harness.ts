@@ -32,10 +32,11 @@ export async function redisHarness({
   return {
     name,
     connect,
-    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue' } = {}) {
+    async freshQueue({ maxDepth, owner = DEFAULT_OWNER, onDead = 'continue', ageingMs } = {}) {
       queues += 1
       const queue = `queue {${queues}}`
-      await first.topology.ensure([{ name: queue, owner, maxDepth, onDead }], signal)
+      const ageing = ageingMs === undefined ? {} : { ageingMs }
+      await first.topology.ensure([{ name: queue, owner, maxDepth, onDead, ...ageing }], signal)
       return queue
     },
     slow: 1,

@@ -22,10 +22,14 @@ export interface Entry {
 
 const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
-/** The fields of a message as it is sent: `id` first, then `body`, then what few messages have. */
+/** The field of a priority above 0, a digit: what other producers write beside a body stays theirs, whatever they call it. */
+export const PRIORITY = 'millrace-priority'
+
+/** The fields of a message as it is sent: `id` first, then `body`, then its priority, then what few messages have. */
 export function fieldsOf(envelope: Envelope): (string | Buffer)[] {
-  const { id, body, headers, idempotencyKey, orderingKey } = envelope
+  const { id, body, headers, priority, idempotencyKey, orderingKey } = envelope
   const fields: (string | Buffer)[] = ['id', id, 'body', argumentOf(body)]
+  if (priority > 0) fields.push(PRIORITY, String(priority))
   for (const _ in headers) {
     fields.push('headers', JSON.stringify(headers))
     break
@@ -96,7 +100,7 @@ export function entryOf(entryId: string, reply: Reply): Entry {
     id: text('id') ?? entryId,
     body,
     headers: headersOf(text('headers')),
-    priority: 0,
+    priority: priorityOf(text(PRIORITY)),
     ...(idempotencyKey === undefined ? undefined : { idempotencyKey }),
     ...(orderingKey === undefined ? undefined : { orderingKey }),
   }
@@ -107,6 +111,10 @@ export function entryOf(entryId: string, reply: Reply): Entry {
     deliveries: finite(text('deliveries')) ?? 0,
     history: historyOf(text),
   }
+}
+
+function priorityOf(text = '0'): number {
+  return /^\d$/.test(text) ? Number(text) : 0
 }
 
 /** Another producer may call a field of its own as we call one of ours. */

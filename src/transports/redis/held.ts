@@ -26,11 +26,6 @@ function isHeld(receipt: unknown): receipt is Held {
   return typeof receipt === 'object' && receipt !== null && HELD in receipt
 }
 
-/** Suspects have claims of their own kind; see `CLAIMS` in the scripts. */
-export function isSuspect(held: Held): boolean {
-  return held.claim.endsWith('!')
-}
-
 export interface Handing {
   readonly claim: string
   readonly fence: bigint

@@ -11,13 +11,19 @@ export interface QueueKeys {
   /** The consumer group that all workers share. */
   readonly group: string
   readonly meta: string
+  readonly suspects: string
   readonly claims: string
   /** The channel that wakes receives. */
   readonly news: string
   readonly all: readonly string[]
+  /** The stream of a level above 0. */
+  level(level: number): string
   /** One string per key that a sender asked to remember. */
   remembered(kind: string, key: string): string
 }
+
+/** Of priority, the lowest included: each above it has a stream of its own. */
+export const LEVELS = 10
 
 const NAMES = [
   'meta',
@@ -34,7 +40,12 @@ const NAMES = [
   'heads',
   'behind',
   'halted',
+  ...Array.from({ length: LEVELS - 1 }, (_, below) => levelName(below + 1)),
 ] as const
+
+function levelName(level: number): string {
+  return `ready:${level}`
+}
 
 export function queueKeys(naming: Naming, queue: string): QueueKeys {
   const { stream, group } = namesOf(naming, queue)
@@ -42,9 +53,11 @@ export function queueKeys(naming: Naming, queue: string): QueueKeys {
   return {
     ...{ stream, group },
     meta: `${base}meta`,
+    suspects: `${base}suspects`,
     claims: `${base}claims`,
     news: `${base}news`,
     all: NAMES.map((name) => (name === 'ready' ? stream : base + name)),
+    level: (level) => base + levelName(level),
     remembered: (kind, key) => `${base}key:${kind}:${key}`,
   }
 }

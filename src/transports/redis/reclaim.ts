@@ -5,6 +5,7 @@ import { entryOf, stateFields } from './entry.ts'
 import type { QueueKeys } from './keys.ts'
 import { scripts } from './script.ts'
 import { run, type Store } from './store.ts'
+import { markOf, type Place } from './streams.ts'
 
 /** A sweep ends after this many steps; the next receive goes on. */
 const STEPS_MAX = 50
@@ -24,8 +25,9 @@ export async function reclaim(store: Store, queue: QueueKeys): Promise<number> {
     const now = Number(String(found[0]))
     for (let at = 1; at < found.length; at += 3) {
       const [claim, entryId] = [String(found[at]), String(found[at + 1])]
+      const place = { mark: markOf(claim), entryId }
       if (!Array.isArray(found[at + 2])) gone += 1
-      args.push(claim, entryId, ...(await quarantined(store, queue, entryId, found[at + 2], now)))
+      args.push(claim, entryId, ...(await quarantined(store, queue, place, found[at + 2], now)))
     }
     await run(store, scripts.RECLAIM, queue, args)
   }
@@ -35,13 +37,13 @@ export async function reclaim(store: Store, queue: QueueKeys): Promise<number> {
 async function quarantined(
   store: Store,
   queue: QueueKeys,
-  entryId: string,
+  { mark, entryId }: Place,
   fields: Reply | undefined,
   now: number,
 ): Promise<readonly string[]> {
   const gone = !Array.isArray(fields)
   const entry = entryOf(entryId, gone ? [] : fields)
-  const id = gone ? await idOfLost(store, queue, entryId) : entry.envelope.id
+  const id = gone ? ((await idOfLost(store, queue, mark + entryId)) ?? entryId) : entry.envelope.id
   const state = stateFields({
     sentAt: entry.sentAt,
     deliveries: entry.deliveries + 1,
@@ -52,7 +54,11 @@ async function quarantined(
 }
 
 /** Which message an entry was of that somebody deleted: slow, and never needed while nobody does so. */
-async function idOfLost(store: Store, queue: QueueKeys, entryId: string): Promise<string> {
+async function idOfLost(
+  store: Store,
+  queue: QueueKeys,
+  reference: string,
+): Promise<string | undefined> {
   const ids = queue.all[4] ?? ''
   let cursor = '0'
   do {
@@ -60,10 +66,10 @@ async function idOfLost(store: Store, queue: QueueKeys, entryId: string): Promis
     if (!Array.isArray(page)) break
     const [next, pairs] = page
     if (Array.isArray(pairs)) {
-      const at = pairs.findIndex((ref, n) => n % 2 === 1 && [entryId, `s${entryId}`].includes(ref))
+      const at = pairs.findIndex((one, n) => n % 2 === 1 && one === reference)
       if (at > 0) return String(pairs[at - 1])
     }
     cursor = String(next)
   } while (cursor !== '0')
-  return entryId
+  return undefined
 }

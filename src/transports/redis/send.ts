@@ -61,12 +61,12 @@ async function storeAll(
 
 /** Nothing but id and body. */
 function isPlain(envelope: Envelope): boolean {
-  const { headers, delayMs, readyAt, idempotencyKey, orderingKey, remember } = envelope
+  const { headers, priority, delayMs, readyAt, idempotencyKey, orderingKey, remember } = envelope
   for (const _ in headers) return false
   const isTimed = delayMs !== undefined || readyAt !== undefined
   const isKeyed =
     idempotencyKey !== undefined || orderingKey !== undefined || remember !== undefined
-  return !isTimed && !isKeyed
+  return priority === 0 && !isTimed && !isKeyed
 }
 
 type StoreBatch = (

@@ -13,10 +13,11 @@ import { lost } from '../../transport/outcomes.ts'
 import { givenBack, lastHistory } from '../../transport/settling.ts'
 import { stateFields } from './entry.ts'
 import type { Hand } from './hand.ts'
-import { type Held, heldOf, isSuspect } from './held.ts'
+import { type Held, heldOf } from './held.ts'
 import type { QueueKeys } from './keys.ts'
 import { scripts } from './script.ts'
 import { type RunOptions, run, type Store } from './store.ts'
+import { claimAt, markOf } from './streams.ts'
 import { SETTLE_STEP } from './traits.ts'
 
 /** Ends deliveries, each kind in one script. A lease that ran out still counts until somebody took the message. */
@@ -94,14 +95,13 @@ async function ackStep(
   queue: QueueKeys,
   step: readonly Held[],
 ): Promise<readonly Held[]> {
-  const ready = step.filter((held) => !isSuspect(held))
-  const suspects = step.filter(isSuspect)
-  const sorted = [...ready, ...suspects]
-  const args = [queue.group]
-  for (const one of [ready, suspects]) {
-    args.push(String(one.length))
-    for (const held of one) args.push(held.entryId)
-    for (const held of one) args.push(held.delivery.envelope.id)
+  const byMark = Map.groupBy(step, ({ claim }) => markOf(claim))
+  const sorted = [...byMark.values()].flat()
+  const args = [queue.group, String(byMark.size)]
+  for (const [mark, some] of byMark) {
+    args.push(mark, String(some.length))
+    for (const held of some) args.push(held.entryId)
+    for (const held of some) args.push(held.delivery.envelope.id)
   }
   const keys = new Set(step.flatMap((held) => held.delivery.envelope.orderingKey ?? []))
   args.push(String(keys.size), ...keys)
@@ -203,7 +203,7 @@ export async function renewBatch(
     const reply = await run(store, scripts.RENEW, queue, args)
     for (const [place, held] of step.entries()) {
       const answer = Array.isArray(reply) ? reply[place] : 0
-      if (answer === 2) hand.move(held, isSuspect(held) ? `${fresh}!` : fresh)
+      if (answer === 2) hand.move(held, claimAt(fresh, markOf(held.claim)))
       if (answer === 1 || answer === 2) still.add(held)
     }
   }

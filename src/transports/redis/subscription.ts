@@ -5,16 +5,16 @@ import type { Reply } from '../../redis/wire.ts'
 import { type Ends, untilEnded } from '../../transport/ends.ts'
 import { RECEIVE_MAX } from '../../transport/keeps-all.ts'
 import type { ReceiveOptions, Subscription } from '../../transport/transport.ts'
-import type { Entry } from './entry.ts'
 import { type Hand, openHand } from './hand.ts'
 import { handOut } from './held.ts'
 import type { QueueKeys } from './keys.ts'
 import { type Mending, openMending } from './mend.ts'
-import { readEntries } from './read-entries.ts'
+import { type ReadEntry, readEntries } from './read-entries.ts'
 import { reclaim } from './reclaim.ts'
 import { scripts } from './script.ts'
 import { giveBack, renewBatch, settleBatch } from './settle.ts'
 import { pollEveryMs, run, type Store } from './store.ts'
+import { claimAt, claimsOf } from './streams.ts'
 import { noGroupError } from './topology.ts'
 
 export interface SubscriptionParts {
@@ -121,16 +121,15 @@ async function claiming(parts: Receiving, max: number, waits: boolean): Promise<
       return { deliveries: [], nextMs: Number.POSITIVE_INFINITY }
     }
     if (kind === -2) throw noGroupError(parts.name, queue)
-    if ((kind !== 2 && kind !== 3) || !Array.isArray(reply)) {
+    if (kind === 0 || !Array.isArray(reply)) {
       await mending.look(Number(gone), Number(behind))
       const nextMs = Number(second)
       return { deliveries: [], nextMs: nextMs < 0 ? Number.POSITIVE_INFINITY : nextMs }
     }
-    const alone = kind === 3
-    const name = alone ? `${claim}!` : claim
-    const fence = BigInt(String(second))
-    const handing = { claim: name, fence, alone, expiresAt }
-    const all = (await reading(parts, name, reply)).map((entry) => handOut(entry, handing))
+    const handing = { fence: BigInt(String(second)), alone: kind === 3, expiresAt }
+    const all = (await reading(parts, claim, reply)).map(({ entry, mark }) =>
+      handOut(entry, { ...handing, claim: claimAt(claim, mark) }),
+    )
     if (ends.reached()) {
       // Nobody waits for the answer any more; what arrived late goes back at once.
       await giveBack(store, queue, all, { timeoutMs: CLOSE_TIMEOUT_MS })
@@ -145,11 +144,11 @@ async function reading(
   { store, queue, doubtful }: Receiving,
   claim: string,
   reply: readonly Reply[],
-): Promise<readonly Entry[]> {
+): Promise<readonly ReadEntry[]> {
   try {
     return await readEntries(store, queue, reply)
   } catch (error) {
-    doubtful.add(claim)
+    for (const one of claimsOf(claim)) doubtful.add(one)
     throw error
   }
 }
@@ -162,7 +161,9 @@ async function asking(
   try {
     return await run(store, scripts.CLAIM, queue, args, { bytes: true })
   } catch (error) {
-    if (redisFault(error).outcome === 'unknown') doubtful.add(claim).add(`${claim}!`)
+    if (redisFault(error).outcome === 'unknown') {
+      for (const one of claimsOf(claim)) doubtful.add(one)
+    }
     throw error
   }
 }

@@ -49,13 +49,14 @@ async function refusalsOf(
 
 async function ensureOne(
   store: Store,
-  { name, owner, maxDepth, onDead = 'continue' }: QueueSpec,
+  { name, owner, maxDepth, onDead = 'continue', ageingMs }: QueueSpec,
   keys: QueueKeys,
   signal: AbortSignal,
   how: How,
 ): Promise<readonly string[]> {
   const capacity = maxDepth === undefined ? '' : String(maxDepth)
-  const args = [keys.group, owner, capacity, store.topology, how, onDead]
+  const ageing = ageingMs === undefined ? '' : String(ageingMs)
+  const args = [keys.group, owner, capacity, store.topology, how, onDead, ageing]
   const reply = await run(store, scripts.ENSURE, keys, args, { signal })
   const found = Array.isArray(reply) ? reply.map(wordsOf) : []
   if (found.some(([kind]) => kind === 'newer')) throw newerError(name)

@@ -1,5 +1,6 @@
 import { keepsAll } from '../../transport/keeps-all.ts'
 import type { Traits } from '../../transport/traits.ts'
+import { LEVELS } from './keys.ts'
 
 /** A script takes at most this many messages: Lua hands on no more than some 8,000 values at once. */
 export const SETTLE_STEP = 1_000
@@ -9,7 +10,7 @@ export function redisTraits(durable: boolean): Traits {
   return {
     ...keepsAll,
     order: 'perKey',
-    priorities: 1,
+    priorities: LEVELS,
     capacity: 'exact',
     clock: 'server',
     durability: durable ? 'disk' : 'process',

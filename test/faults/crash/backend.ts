@@ -15,6 +15,8 @@ export type BackendSpec =
       readonly url: string
       readonly prefix: string
       readonly file: string
+      /** Messages are sent on so many levels of priority in turn; absent: on one. */
+      readonly levels?: number
     }
   | {
       readonly kind: 'kafka'

@@ -12,11 +12,14 @@ const [spec, file, prefix, from, to] = process.argv.slice(2) as [
 const record = recorder(file)
 const place = JSON.parse(spec) as BackendSpec
 const stand = await openStand(place)
+const levels = 'levels' in place ? (place.levels ?? 1) : 1
 for (let n = Number(from); n < Number(to); n++) {
   const key = `${n % 2 === 0 ? 'tx' : 'plain'}-${prefix}-${n}`
   // The key at send makes sending again after a kill store nothing new. Without it, on RabbitMQ, what is sent again is a second
   // message, and the inbox alone stands for one effect.
-  await stand.app.send(victims, { key }, place.kind === 'rabbitmq' ? {} : { idempotencyKey: key })
+  const priority = n % levels
+  const keyed = place.kind === 'rabbitmq' ? {} : { idempotencyKey: key }
+  await stand.app.send(victims, { key }, { ...keyed, ...(priority > 0 && { priority }) })
   record.note({ what: 'sent', key })
 }
 await stand.close()

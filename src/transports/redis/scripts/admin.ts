@@ -5,9 +5,12 @@ export const EXISTS: string = `${PRELUDE}
 return is_known(call('HGET', meta, 'layout')) and 1 or 0
 `
 
+/** Where the group has read up to, and how many levels there are: one, unless a message of a higher one was ever sent. */
 export const LAST = `
+local function level_count() return tonumber(call('HGET', meta, 'levels') or '1') end
 local function last_read(stream, group)
-  for _, info in ipairs(call('XINFO', 'GROUPS', stream)) do
+  local groups = redis.pcall('XINFO', 'GROUPS', stream)
+  for _, info in ipairs(groups.err and {} or groups) do
     local named = {}
     for i = 1, #info, 2 do named[info[i]] = info[i + 1] end
     if named.name == group then return named['last-delivered-id'] end
@@ -20,7 +23,9 @@ end
 export const GAUGE: string = `${PRELUDE}${NOW}${LAST}
 -- What waits behind others of its key counts from the start.
 local group, depth, flying, oldest = ARGV[1], call('ZCARD', KEYS[16]), 0, now
-for _, stream in ipairs({ ready, suspects }) do
+local streams = { suspects }
+for level = 0, level_count() - 1 do streams[#streams + 1] = level_stream(level) end
+for _, stream in ipairs(streams) do
   if call('EXISTS', stream) == 1 then
     local held = redis.pcall('XPENDING', stream, group)
     local pending = held.err and 0 or held[1]
@@ -46,8 +51,7 @@ local function find(id)
     if entry and id_of(entry[2], id) == id then ref = id end
   end
   if not ref or ref == 'z' or string.sub(ref, 1, 1) == 'b' then return ref end
-  if string.sub(ref, 1, 1) == 's' then return ref, suspects, string.sub(ref, 2) end
-  return ref, ready, ref
+  return ref, place_of(ref)
 end
 `
 
@@ -130,7 +134,8 @@ if #waiting > 0 then
   end
   return #waiting
 end
-for _, stream in ipairs({ suspects, ready }) do
+for level = -1, level_count() - 1 do
+  local stream = level < 0 and suspects or level_stream(level)
   local entries = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 200)
   for _, entry in ipairs(entries) do
     call('XDEL', stream, entry[1])

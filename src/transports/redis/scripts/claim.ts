@@ -1,23 +1,89 @@
+import { AGEING_MS } from '../../../transport/ageing.ts'
+import { PRIORITY } from '../entry.ts'
+import { LAST } from './admin.ts'
 import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
+
+/**
+ * Priorities with ageing, as `transport/ageing.ts` has them: the streams of the levels are lines, and an entry's id tells since when
+ * it is ready. What is read of a line goes before the first one of every other line.
+ */
+const TAKE_TURNS = `${LAST}
+local ageing = tonumber(queue[5] or '${AGEING_MS}')
+local function look(line)
+  local first = call('XRANGE', line.stream, '(' .. line.last, '+', 'COUNT', 1)[1]
+  line.ready_at = first and tonumber(string.match(first[1], '^%d+'))
+end
+-- From the highest level down, so that of equal standing the higher goes first.
+local function lines_of()
+  local lines = {}
+  for level = levels - 1, 0, -1 do
+    local stream = level_stream(level)
+    if call('XLEN', stream) > 0 then
+      local mark, ending = '', ''
+      if level > 0 then mark, ending = 'p' .. level, '^' .. level end
+      local line = { level = level, mark = mark, name = claim .. ending, stream = stream, last = last_read(stream, group) }
+      look(line)
+      lines[#lines + 1] = line
+    end
+  end
+  return lines
+end
+-- Whose turn it is, and until which moment.
+local function turn_of(lines)
+  local first
+  for _, line in ipairs(lines) do
+    line.standing = line.ready_at and line.ready_at - line.level * ageing
+    if line.standing and (not first or line.standing < first.standing) then first = line end
+  end
+  local until_at = math.huge
+  for _, rival in ipairs(lines) do
+    if first and rival ~= first and rival.ready_at then
+      local lead = (first.level - rival.level) * ageing
+      until_at = math.min(until_at, rival.ready_at + lead - (first.level > rival.level and 0 or 1))
+    end
+  end
+  return first, until_at
+end
+local max, lines, empty = tonumber(ARGV[3]), lines_of(), 0
+while n < max and empty < 10 do
+  local line, until_at = turn_of(lines)
+  if not line then break end
+  local count, before = max - n, n
+  -- Else all that is there may go.
+  if until_at < now then count = #call('XRANGE', line.stream, '(' .. line.last, whole(until_at), 'COUNT', count) end
+  local last = read(line.mark, line.name, count)
+  if last then
+    line.last = last
+    look(line)
+  else
+    line.ready_at = nil
+  end
+  line.is_asked, line.has_some = true, line.has_some or n > before
+  if n == before then empty, unlined = empty + 1, unlined or last end
+end
+for _, line in ipairs(lines) do
+  if line.is_asked then hold_or_drop(line.stream, line.name, line.has_some) end
+end
+`
 
 /**
  * ARGV: group, name of the new claim, how many at most, lease in ms, 1 when the caller would wait, 1 when the group may be
  * made. Answers first what it is: -1 no such queue; -2 no group, which may not be made; 1 leases ran out, reclaim first; 0
  * nothing, the ms until something falls due (-1: never), how many messages have no entry any more (0 or less: none), and how
- * many wait behind others of their keys; 2 messages or 3 one suspect: the fence, all entry ids and all ids, each a line, and for
- * each message its body, or all its fields and an empty line for an id.
+ * many wait behind others of their keys; 2 messages, 3 one suspect or 4 messages of a queue with levels: the fence, all references
+ * (as in \`ids\`) and all ids, each a line, and for each message its body, or all its fields and an empty line for an id.
  *
  * Delayed messages that fell due are moved first. A claim is a consumer of the group, one for each batch that is received
  * together: its list of pending entries is the claim, and its lease is one member of \`claims\`, so that a message costs
  * no write of ours when it is handed out.
  */
 export const CLAIM: string = `${PRELUDE}
-local queue = call('HMGET', meta, 'layout', 'paused', 'fence')
+local queue = call('HMGET', meta, 'layout', 'paused', 'fence', 'levels', 'ageingMs')
 if not is_known(queue[1]) then return { -1 } end
 ${NOW}${RING}
 if #call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 1) > 0 then return { 1 } end
-local group, claim = ARGV[1], ARGV[2]
+local group, claim, levels = ARGV[1], ARGV[2], tonumber(queue[4] or '1')
 
 local due = call('ZRANGEBYSCORE', scheduled, '-inf', whole(now), 'LIMIT', 0, 500)
 if #due > 0 then
@@ -43,7 +109,8 @@ local function nothing()
   if ARGV[5] == '1' then call('HSET', meta, 'waiting', '1') end
   -- More ids than messages: entries are gone that nobody had. Foreign entries have no id before they are read.
   local behind = call('ZCARD', KEYS[16])
-  local gone = call('HLEN', ids) - call('XLEN', ready) - call('XLEN', suspects) - call('ZCARD', scheduled) - behind
+  local gone = call('HLEN', ids) - call('XLEN', suspects) - call('ZCARD', scheduled) - behind
+  for level = 0, levels - 1 do gone = gone - call('XLEN', level_stream(level)) end
   if #due == 500 or unlined then return { 0, 0, gone, behind } end
   local next_at = math.huge
   for _, key in ipairs({ scheduled, claims }) do
@@ -58,26 +125,24 @@ local missing = false
 local function take(stream, name, count)
   local read = redis.pcall('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
   if read and read.err then
-    -- Somebody deleted the stream or its group. The suspects' is ours alone.
+    -- Somebody deleted the stream or its group, or nobody made it yet. Those of suspects and levels are ours alone.
     missing = stream == ready and ARGV[6] ~= '1'
     if missing then return end
     redis.pcall('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
     read = call('XREADGROUP', 'GROUP', group, name, 'COUNT', count, 'STREAMS', stream, '>')
   end
-  if read then return read[1][2] end
-  -- Some versions make the consumer although there is nothing for it.
-  call('XGROUP', 'DELCONSUMER', stream, group, name)
+  return read and read[1][2]
 end
 
 local line_up
 -- False for what has to wait behind another one of its key, which does so now: what another producer wrote, or a version without lines.
-local function has_turn(stream, entry_id, fields)
+local function has_turn(mark, stream, entry_id, fields)
   if not line_up then
     ${FIELDS}${LINES}
-    line_up = function(stream, entry_id, fields)
+    line_up = function(mark, stream, entry_id, fields)
       local key, id = key_of(fields), id_of(fields, entry_id)
       if key and call('HGET', heads, key) == 'h' .. id then return true end
-      local here = stream == suspects and 's' .. entry_id or entry_id
+      local here = mark .. entry_id
       -- Of another producer: its entry id is its id.
       local ref = id ~= entry_id and call('HGET', ids, id)
       if not ref and (key or id == entry_id) then call('HSET', ids, id, here) end
@@ -89,50 +154,65 @@ local function has_turn(stream, entry_id, fields)
       return false
     end
   end
-  return line_up(stream, entry_id, fields)
+  return line_up(mark, stream, entry_id, fields)
 end
 
-local out, entry_ids, names, n = { 2, '', '', '' }, {}, {}, 0
-local function hand_out(stream, name, count)
-  for _ = 1, 10 do
-    local entries = take(stream, name, count)
-    if not entries then return end
-    for _, entry in ipairs(entries) do
-      local fields = entry[2]
-      local size = fields[1] == 'id' and fields[3] == 'body' and #fields
-      local is_plain = size == 4
-      if is_plain or size == 6 and fields[5] == 'headers' or has_turn(stream, entry[1], fields) then
-        n = n + 1
-        entry_ids[n] = entry[1]
-        names[n] = is_plain and fields[2] or ''
-        out[n + 4] = is_plain and fields[4] or fields
-      end
+local out, refs, names, n = { 2, '', '', '' }, {}, {}, 0
+-- Answers the last entry that was read, which may not be handed out; nothing where there was none.
+local function read(mark, name, count)
+  local stream = place_of(mark)
+  local entries = take(stream, name, count)
+  for _, entry in ipairs(entries or {}) do
+    local fields = entry[2]
+    local size = fields[1] == 'id' and fields[3] == 'body' and #fields
+    local is_plain = size == 4
+    local has_level = size and size > 4 and fields[5] == '${PRIORITY}'
+    local is_new = is_plain or size == 6 and (has_level or fields[5] == 'headers') or size == 8 and has_level and fields[7] == 'headers'
+    if is_new or has_turn(mark, stream, entry[1], fields) then
+      n = n + 1
+      refs[n] = mark .. entry[1]
+      names[n] = is_plain and fields[2] or ''
+      out[n + 4] = is_plain and fields[4] or fields
     end
-    if n > 0 then return end
+  end
+  return entries and entries[#entries][1]
+end
+local held = {}
+local function hold_or_drop(stream, name, has_some)
+  if has_some then
+    held[#held + 1] = name
+  else
+    -- Some versions make the consumer although there is nothing for it.
+    redis.pcall('XGROUP', 'DELCONSUMER', stream, group, name)
+  end
+end
+local function hand_out(mark, name, count)
+  for _ = 1, 10 do
+    if not read(mark, name, count) or n > 0 then break end
     unlined = true
   end
-  call('XGROUP', 'DELCONSUMER', stream, group, name)
+  hold_or_drop(place_of(mark), name, n > 0)
 end
 
 if queue[2] then return nothing() end
 if call('XLEN', suspects) > 0 then
-  out[1], claim = 3, claim .. '!'
-  hand_out(suspects, claim, 1)
+  hand_out('s', claim .. '!', 1)
+  if n > 0 then out[1] = 3 end
 end
-if n == 0 then
-  out[1], claim = 2, ARGV[2]
-  hand_out(ready, claim, ARGV[3])
+if n == 0 and levels > 1 then
+  ${TAKE_TURNS}
+  if n > 0 then out[1] = 4 end
 end
-if missing then return { -2 } end
-if n == 0 then return nothing() end
+if n == 0 then hand_out('', claim, ARGV[3]) end
+if n == 0 then return missing and { -2 } or nothing() end
 
 -- Grows with each batch, also after a failover that lost the last ones.
 local fence = whole(math.max(tonumber(queue[3] or '0') + 1, clock[1] * 1000000 + clock[2]))
 call('HSET', meta, 'fence', fence)
-call('ZADD', claims, whole(now + ARGV[4]), claim)
+for _, name in ipairs(held) do call('ZADD', claims, whole(now + ARGV[4]), name) end
 out[2] = fence
 -- Two texts for all: as items of the answer they cost both sides 0.5 µs a message more.
-out[3], out[4] = table.concat(entry_ids, '\\n'), table.concat(names, '\\n')
+out[3], out[4] = table.concat(refs, '\\n'), table.concat(names, '\\n')
 return out
 `
 
@@ -144,8 +224,7 @@ export const BURY_GONE: string = `${PRELUDE}${NOW}${FIELDS}${LINES}${SHELVE}
 local page, buried = call('HSCAN', ids, ARGV[2], 'COUNT', 500), 0
 for i = 1, #page[2], 2 do
   local id, ref = page[2][i], page[2][i + 1]
-  local stream, entry_id = ready, ref
-  if string.sub(ref, 1, 1) == 's' then stream, entry_id = suspects, string.sub(ref, 2) end
+  local stream, entry_id = place_of(ref)
   if ref == 'z' then
     if not call('ZSCORE', scheduled, id) then
       local packed = call('HGET', parked, id)

@@ -22,7 +22,8 @@ end
 -- A version that knows no lines looks for the owner: it finds no queue from now on, instead of handing out what has to wait.
 local marked = false
 local function mark()
-  if not marked and call('HGET', meta, 'layout') ~= '2' then
+  local layout = not marked and call('HGET', meta, 'layout')
+  if layout and layout ~= '2' and layout ~= '3' then
     call('HSET', meta, 'layout', '2', 'keeper', call('HGET', meta, 'owner') or '')
     call('HDEL', meta, 'owner')
   end

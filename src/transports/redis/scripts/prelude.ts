@@ -1,9 +1,23 @@
-/** The keys of the queue; see `keys.ts`. Behind them stand the indexes of the dead letters, one per class, and what `LINES` needs. */
+import { PRIORITY } from '../entry.ts'
+
+/**
+ * The keys of the queue; see `keys.ts`. Behind them stand the indexes of the dead letters, one per class, what `LINES` needs, and from
+ * 18 on the streams of the levels above 0.
+ */
 export const PRELUDE = `
 local call = redis.call
 local meta, ready, suspects, claims, ids, scheduled, parked, shelf, dead, audit = unpack(KEYS, 1, 10)
--- 2 where keys stand in lines. A queue that a newer version laid out otherwise is none for this one.
-local function is_known(layout) return layout == '1' or layout == '2' end
+-- 2 where keys stand in lines, 3 where there are levels, too. A queue that a newer version laid out otherwise is none for this one.
+local function is_known(layout) return layout == '1' or layout == '2' or layout == '3' end
+local function level_stream(level) return level > 0 and KEYS[17 + level] or ready end
+-- The stream that a reference of \`ids\` points into, and its entry: \`s\` stands before one of suspects, \`p\` and a digit before one
+-- of a level above 0. The mark alone names the stream.
+local function place_of(ref)
+  local mark = string.sub(ref, 1, 1)
+  if mark == 's' then return suspects, string.sub(ref, 2) end
+  if mark == 'p' then return level_stream(tonumber(string.sub(ref, 2, 2))), string.sub(ref, 3) end
+  return ready, ref
+end
 `
 
 /** The server's clock: epoch ms in `now`. */
@@ -22,11 +36,13 @@ local function ring()
 end
 `
 
-/** Where a claim's messages are: those of suspects end with an exclamation mark. */
+/** Where a claim's messages are: one of suspects ends with an exclamation mark, one of a level above 0 with a caret and the level. */
 export const CLAIMS = `
+local function ending_of(claim) return string.match(claim, '!$') or string.match(claim, '%^%d$') or '' end
 local function stream_of(claim)
-  if string.sub(claim, -1) == '!' then return suspects end
-  return ready
+  local ending = ending_of(claim)
+  if ending == '' then return ready end
+  return ending == '!' and suspects or level_stream(tonumber(string.sub(ending, 2)))
 end
 -- Nothing where somebody deleted the stream or its group: the next receive makes them again.
 local function pending_of(claim, group, count)
@@ -47,7 +63,7 @@ end
  * them; without `body` it is another producer's, whose fields are all payload, whatever they are called, an `id` too. Once it
  * was handed out its payload is a body, as `entryOf` reads it: what we write beside it could be taken for its fields, and they for ours.
  */
-export const FIELDS = `
+export const FIELDS: string = `
 local STATE = { at = 1, deliveries = 1, counted = 1, crashes = 1, throttledSince = 1, redrives = 1, records = 1, alone = 1 }
 local function field(fields, name)
   for i = 1, #fields, 2 do
@@ -57,6 +73,10 @@ end
 local function id_of(fields, entry_id)
   if fields[1] == 'id' and fields[3] == 'body' then return fields[2] end
   return field(fields, 'body') and field(fields, 'id') or entry_id
+end
+-- Of priority.
+local function level_of(fields)
+  return tonumber(string.match(field(fields, 'body') and field(fields, '${PRIORITY}') or '', '^%d$') or '0')
 end
 -- Of an entry that is gone.
 local function bodiless(id) return { 'id', id, 'body', '' } end
@@ -97,12 +117,36 @@ local function as_it_was(fields, id, entry_id, more)
 end
 `
 
-/** A new entry of the stream that the message belongs to; `ids` says where it is. */
-export const ADD = `
+/**
+ * The queue has a level from now on. A version that knows none looks for the owner, or for a layout that it knows: it finds no queue
+ * then, instead of a part of one.
+ */
+export const RAISE = `
+local raised = 0
+local function raise(level)
+  if level <= raised then return end
+  raised = level
+  local is = call('HMGET', meta, 'layout', 'levels', 'owner')
+  local levels = tonumber(is[2] or '1')
+  if is[1] == '3' and levels > level then return end
+  call('HSET', meta, 'layout', '3', 'levels', math.max(levels, level + 1))
+  if is[3] then
+    call('HSET', meta, 'keeper', is[3])
+    call('HDEL', meta, 'owner')
+  end
+end
+`
+
+/** A new entry of the stream that the message belongs to; `ids` says where it is. Needs FIELDS, but for `park`. */
+export const ADD: string = `${RAISE}
 local function add(id, fields, alone)
-  local stream, mark = ready, ''
-  if alone then stream, mark = suspects, 's' end
-  call('HSET', ids, id, mark .. call('XADD', stream, '*', unpack(fields)))
+  local mark, level = '', level_of(fields)
+  if level > 0 then
+    raise(level)
+    mark = 'p' .. level
+  end
+  if alone then mark = 's' end
+  call('HSET', ids, id, mark .. call('XADD', place_of(mark), '*', unpack(fields)))
 end
 local function park(id, fields, ready_at)
   call('ZADD', scheduled, whole(ready_at), id)

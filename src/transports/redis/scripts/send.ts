@@ -1,3 +1,4 @@
+import { PRIORITY } from '../entry.ts'
 import { LINES } from './lines.ts'
 import { ADD, FIELDS, NOW, PRELUDE, RING } from './prelude.ts'
 
@@ -105,6 +106,9 @@ if #chosen > 0 and not (refused and ARGV[1] == '1') then
       ready_at = tonumber(string.sub(when, 2))
       if string.sub(when, 1, 1) == 'd' then ready_at = now + ready_at end
     end
+    -- Always behind id and body.
+    local level = ARGV[first + 4] == '${PRIORITY}' and tonumber(ARGV[first + 5]) or 0
+    if level > 0 then raise(level) end
     local key = ARGV[last - 1] == 'orderingKey' and ARGV[last]
     local has_turn = not key or enters(key, id)
     if not has_turn or ready_at > now then
@@ -114,7 +118,7 @@ if #chosen > 0 and not (refused and ARGV[1] == '1') then
       if has_turn then park(id, fields, ready_at) else waits(key, id, fields, ready_at) end
     else
       added[#added + 1] = id
-      added[#added + 1] = call('XADD', ready, '*', unpack(ARGV, first, last))
+      added[#added + 1] = (level > 0 and 'p' .. level or '') .. call('XADD', level_stream(level), '*', unpack(ARGV, first, last))
     end
     for k = last + 2, last + 1 + keys_of[item] * 4, 4 do
       if tonumber(ARGV[k + 3]) > 0 then

@@ -27,17 +27,16 @@ end
 `
 
 /**
- * ARGV: group; the number of ready entries, their entry ids, their ids; the same of suspects; the number of their ordering keys
- * and these; the claims they are of. Answers 1 when all were ours, else for each entry 1 or 0.
+ * ARGV: group; the number of streams and of each its mark in references, the number of entries, their entry ids, their ids; the
+ * number of their ordering keys and these; the claims they are of. Answers 1 when all were ours, else for each entry 1 or 0.
  *
  * An entry is read once in its life: whatever gives a message back makes a new one. So an entry that is pending is the
  * handing out that the caller means, and nothing else needs to be compared.
  */
 export const ACK: string = `${PRELUDE}${CLAIMS}${TRIM}
 local group, out, all = ARGV[1], {}, true
-local function ack(stream, mark, first, count)
-  if count == 0 then return end
-  local last = first + count - 1
+local function ack(mark, first, count)
+  local stream, last = place_of(mark), first + count - 1
   if call('XACK', stream, group, unpack(ARGV, first, last)) == count then
     call('HDEL', ids, unpack(ARGV, last + 1, last + count))
     for i = 1, count do out[#out + 1] = 1 end
@@ -52,12 +51,12 @@ local function ack(stream, mark, first, count)
   end
   call('XDEL', stream, unpack(ARGV, first, last))
 end
-local count = tonumber(ARGV[2])
-ack(ready, '', 3, count)
-local at = 3 + 2 * count
-local alone = tonumber(ARGV[at])
-ack(suspects, 's', at + 1, alone)
-at = at + 1 + 2 * alone
+local at = 3
+for _ = 1, ARGV[2] do
+  local count = tonumber(ARGV[at + 1])
+  ack(ARGV[at], at + 2, count)
+  at = at + 2 + 2 * count
+end
 local keys = tonumber(ARGV[at])
 if keys > 0 then
   ${NOW}${RING}${FIELDS}${LINES}${ADD}${SHELVE}${MOVE_ON}
@@ -165,8 +164,7 @@ for claim, places in pairs(of) do
   end
   local answer, name = 1, claim
   if #held > 0 and #held < count then
-    answer, name = 2, fresh
-    if stream == suspects then name = fresh .. '!' end
+    answer, name = 2, fresh .. ending_of(claim)
     local moved = {}
     for _, i in ipairs(held) do moved[#moved + 1] = ARGV[i + 1] end
     moved[#moved + 1] = 'JUSTID'

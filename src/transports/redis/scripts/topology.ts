@@ -1,13 +1,15 @@
+import { LEVELS } from '../keys.ts'
 import { PRELUDE } from './prelude.ts'
 
 /**
  * ARGV: group, owner, capacity or nothing, then `create`, `check` or `none`, `look` where nothing is to be written, and what a death
- * does to an ordering key. Answers all that is not as it has to be: lists of a kind
+ * does to an ordering key, and what a level is worth in ms or nothing. Answers all that is not as it has to be: lists of a kind
  * and what was found, see `topology.ts`. Where it answers an empty list it has written what the queue is, and with `create` made
  * what was missing.
  */
 export const ENSURE: string = `${PRELUDE}
 local TYPES = { 'hash', 'stream', 'stream', 'zset', 'hash', 'zset', 'hash', 'hash', 'zset', 'stream', [15] = 'hash' }
+for level = 1, ${LEVELS - 1} do TYPES[17 + level] = 'stream' end
 local group, mode, found = ARGV[1], ARGV[4], {}
 local function differs(...) found[#found + 1] = { ... } end
 
@@ -55,15 +57,16 @@ end
 if mode ~= 'none' then look_at_types() end
 if #found > 0 then return found end
 local layout = call('HGET', meta, 'layout') or '1'
-if tonumber(layout) > 2 then return { { 'newer' } } end
+if tonumber(layout) > 3 then return { { 'newer' } } end
 if mode ~= 'none' then
   local ours = look_at_groups()
   if ours then look_at_entries(ours) end
 end
 if #found > 0 or ARGV[5] == 'look' then return found end
 
--- With lines it has no owner; see LINES.
-call('HSET', meta, layout == '2' and 'keeper' or 'owner', ARGV[2], 'layout', layout, 'onDead', ARGV[6])
+-- With lines or levels it has no owner; see LINES and RAISE.
+call('HSET', meta, layout == '1' and 'owner' or 'keeper', ARGV[2], 'layout', layout, 'onDead', ARGV[6])
+if ARGV[7] == '' then call('HDEL', meta, 'ageingMs') else call('HSET', meta, 'ageingMs', ARGV[7]) end
 if ARGV[3] == '' then call('HDEL', meta, 'maxDepth') else call('HSET', meta, 'maxDepth', ARGV[3]) end
 for _, stream in ipairs(mode == 'create' and { ready, suspects } or {}) do
   local made = redis.pcall('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
