@@ -78,6 +78,13 @@ export async function findGiven(
   return { report: { name, available: true }, env: { [variable]: address }, stop: async () => {} }
 }
 
+/** Why a further server of its kind is not available. */
+export const NOT_AT_HOME = 'a run at home does without it'
+
+export function notAtHome(name: string): BackendReport {
+  return unavailable(name, NOT_AT_HOME, 'MILLRACE_DEPTH=full npm test')
+}
+
 export function unavailable(name: string, error: unknown, command: string): BackendReport {
   return { name, available: false, why: firstLine(error), command }
 }

@@ -1,24 +1,29 @@
-import { findGiven, type Outcome, type Started, unavailable } from './backend.ts'
+import { findGiven, notAtHome, type Outcome, type Started, unavailable } from './backend.ts'
 import { INSTALL_COMMAND } from './npm-package.ts'
 import { PGBOUNCER_COMMAND, startPgBouncer } from './pgbouncer.ts'
 import { localPostgres } from './postgres-local.ts'
 import { answers, startPostgres } from './postgres-server.ts'
 
-/** The oldest and the newest major version that we support. */
-const POSTGRES_MAJORS: readonly number[] = [18, 13]
+/** The newest major version that we support. */
+const NEWEST = 18
+/** The oldest one: a short run does without it. */
+const OLDEST = 13
 
 /** The Postgres servers, then the pooler in front of one of them. */
-export async function postgresBackends(): Promise<readonly Outcome[]> {
-  const servers = await postgresServers()
+export async function postgresBackends(withFurther: boolean): Promise<readonly Outcome[]> {
+  const servers = await postgresServers(withFurther)
   const started = servers.filter((server) => 'report' in server)
   return [...servers, await pgBouncer(started)]
 }
 
-async function postgresServers(): Promise<readonly Outcome[]> {
+async function postgresServers(withFurther: boolean): Promise<readonly Outcome[]> {
   const given = process.env.MILLRACE_TEST_POSTGRES_URL
   if (given !== undefined)
     return [await findGiven('postgres', 'MILLRACE_TEST_POSTGRES_URL', given, answers)]
-  const own = await Promise.all(POSTGRES_MAJORS.map(ownPostgres))
+  const own = await Promise.all([
+    ownPostgres(NEWEST),
+    withFurther ? ownPostgres(OLDEST) : notAtHome(named(OLDEST)),
+  ])
   if (own.some((server) => 'report' in server)) return own
   const installed = await installedPostgres()
   return installed === undefined ? own : [...own, installed]
@@ -38,8 +43,12 @@ async function installedPostgres(): Promise<Outcome | undefined> {
   }
 }
 
+function named(major: number): string {
+  return `postgres ${major}`
+}
+
 async function ownPostgres(major: number): Promise<Outcome> {
-  const name = `postgres ${major}`
+  const name = named(major)
   const variable = `MILLRACE_TEST_POSTGRES_${major}_URL`
   const given = process.env[variable]
   if (given !== undefined) return await findGiven(name, variable, given, answers)

@@ -4,6 +4,8 @@ import {
   FAMILIES,
   type Family,
   findOrStart,
+  NOT_AT_HOME,
+  notAtHome,
   type Outcome,
   type Started,
   unavailable,
@@ -38,8 +40,6 @@ export interface RigOptions {
 
 /** Why a server that was not asked for is not available. */
 export const LEFT_OUT = 'left out by whoever started the rig'
-/** Why a further server of its kind is not. */
-export const NOT_AT_HOME = 'a run at home does without it'
 
 /** What starts slowest first. */
 const BACKENDS: readonly Backend[] = [
@@ -74,11 +74,11 @@ async function findOrStartAll(
 ): Promise<readonly Outcome[]> {
   const asked = BACKENDS.filter(({ family }) => families.includes(family))
   const chosen = asked.filter(({ further }) => withFurther || !further)
-  const postgres = families.includes('postgres') ? postgresBackends() : []
+  const postgres = families.includes('postgres') ? postgresBackends(withFurther) : []
   const [first, rest] = await Promise.all([postgres, Promise.all(chosen.map(findOrStart))])
   const without = asked
     .filter((backend) => !chosen.includes(backend))
-    .map(({ name }) => unavailable(name, NOT_AT_HOME, 'MILLRACE_DEPTH=full npm test'))
+    .map(({ name }) => notAtHome(name))
   return [...first, ...rest, ...without, ...leftOut(families)]
 }
 

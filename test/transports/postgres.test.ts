@@ -9,7 +9,7 @@ import { NO_SERVER, pgBouncer, postgresServers } from './postgres-servers.ts'
 const [newest, ...older] = postgresServers()
 const pooler = pgBouncer()
 
-/** The pooler's takes longest, because its tests do not wait together. By its address Postgres is asked through pg, as by a pool of it. */
+/** The pooler's takes longest, because its tests do not wait together. */
 const subjects: readonly PostgresHarnessOptions[] = [
   ...(pooler ? [{ server: pooler, client: 'pg' } as const] : []),
   ...(newest
@@ -30,7 +30,6 @@ for (const subject of subjects) {
     name: harness.name,
     // The two connections of the pooler are taken by the users' transactions of two tests.
     atOnce: subject.server.pooled ? 1 : 4,
-    leftToFull: subject.client === 'address',
     register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),
     dispose: () => harness.dispose(),
   })
