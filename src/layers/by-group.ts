@@ -1,5 +1,3 @@
-import type { Fault } from '../model/fault.ts'
-
 /**
  * Does something for each group of a batch, side by side, and answers in the order of the batch. `act` is told whether its group is all
  * there is.
@@ -22,15 +20,4 @@ export async function byGroup<Item, Key, Outcome>(
     }),
   )
   return outcomes
-}
-
-/** An error of one group as the outcome of each item of it. */
-export function asFaults(
-  diagnose: (error: unknown) => Fault,
-  count: number,
-): (cause: unknown) => readonly { readonly ok: false; readonly fault: Fault }[] {
-  return (cause) => {
-    const fault = { ...diagnose(cause), cause }
-    return Array.from({ length: count }, () => ({ ok: false, fault }))
-  }
 }

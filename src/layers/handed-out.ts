@@ -1,7 +1,7 @@
 import type { Delivery, Settled } from '../model/delivery.ts'
 import type { Fault } from '../model/fault.ts'
-import { lost } from '../transport/outcomes.ts'
-import { asFaults, byGroup } from './by-group.ts'
+import { asFaults, lost } from '../transport/outcomes.ts'
+import { byGroup } from './by-group.ts'
 import type { InHand, LevelLine } from './level-line.ts'
 import { withoutDelay } from './ready-since.ts'
 

@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { AGEING_MS } from '../transport/ageing.ts'
-import { refused } from '../transport/outcomes.ts'
+import { asFaults, refused } from '../transport/outcomes.ts'
 import type {
   QueueSpec,
   SendOptions,
@@ -10,7 +10,7 @@ import type {
   Subscription,
   Transport,
 } from '../transport/transport.ts'
-import { asFaults, byGroup } from './by-group.ts'
+import { byGroup } from './by-group.ts'
 import { levelledBrowse } from './levelled-browse.ts'
 import { levelledShelf } from './levelled-shelf.ts'
 import { levelledSubscription } from './levelled-subscription.ts'

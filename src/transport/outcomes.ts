@@ -16,8 +16,25 @@ export function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
   return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
 }
 
+/** It was not tried, because this happened to one before it in its order. */
+export function behind(before: Sent): Sent {
+  if (before.ok) return before
+  return { ok: false, fault: { ...before.fault, retryable: true, outcome: 'notApplied' } }
+}
+
 /** The delivery is no longer ours; whatever we wanted to do with it did not happen. */
 export const lost: Settled = {
   ok: false,
   fault: { code: 'lost', retryable: false, outcome: 'notApplied' },
+}
+
+/** An error of a call as the outcome of each item that it was about. */
+export function asFaults(
+  diagnose: (error: unknown) => Fault,
+  count: number,
+): (cause: unknown) => readonly { readonly ok: false; readonly fault: Fault }[] {
+  return (cause) => {
+    const fault = { ...diagnose(cause), cause }
+    return Array.from({ length: count }, () => ({ ok: false, fault }))
+  }
 }

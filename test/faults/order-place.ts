@@ -17,12 +17,19 @@ export type OrderPlace =
     }
   | {
       readonly kind: 'rabbitmq'
-      readonly url: string
+      readonly url: string | readonly string[]
       readonly prefix: string
       readonly file: string
       readonly storeFile: string
     }
-  | { readonly kind: 'nats'; readonly url: string; readonly prefix: string; readonly file: string }
+  | {
+      readonly kind: 'nats'
+      readonly url: string | readonly string[]
+      readonly prefix: string
+      readonly file: string
+      /** 3 on a cluster. */
+      readonly replicas?: number
+    }
 
 export const stepPayload = z.object({ key: z.string(), number: z.number() })
 
@@ -30,6 +37,7 @@ const common = {
   name: 'steps',
   owner: 'team',
   payload: stepPayload,
+  idempotencyKey: ({ key, number }: z.output<typeof stepPayload>) => `${key} ${number}`,
   orderingKey: ({ key }: { readonly key: string }): string => key,
   /** The lease is as short as it gets, 5 s and this. */
   handlerTimeoutMs: 200,
@@ -70,7 +78,8 @@ async function transportOf(place: OrderPlace) {
     case 'nats': {
       const { nats } = await import('millrace/nats')
       // Fewer lanes than keys, so that keys share them; a killed worker's are back soon.
-      return nats({ servers: place.url, prefix: place.prefix, lanes: 8, ackWaitMs: 2_000 })
+      const { url: servers, prefix, replicas = 1 } = place
+      return nats({ servers, prefix, replicas, lanes: 8, ackWaitMs: 2_000 })
     }
     case 'rabbitmq': {
       const { rabbitmq } = await import('millrace/rabbitmq')

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/rig/rabbitmq-server.ts'
-import { read } from '../../src/model/probe.ts'
 import { backendUrl } from '../backends.ts'
 import { ensure, envelope, freshName, never, openRabbit } from '../transports/rabbitmq-subjects.ts'
 import { until } from '../transports/until.ts'
+import { leaderOf } from './rabbitmq-leader.ts'
 import { openLoad } from './rabbitmq-load.ts'
 
 const skip = backendUrl('rabbitmq') === undefined
@@ -42,11 +42,3 @@ test('Of three nodes the one that leads a queue is killed under load: nothing is
   await load.finish()
   t.diagnostic(`${load.confirmed.size} confirmed, all done, ${load.again()} delivered again`)
 })
-
-async function leaderOf(node: RabbitmqServer, queue: string): Promise<unknown> {
-  const { origin, username, password } = new URL(node.managementUrl)
-  const headers = { authorization: `Basic ${btoa(`${username}:${password}`)}` }
-  const answer = await fetch(`${origin}/api/queues/%2F/${encodeURIComponent(queue)}`, { headers })
-  const said: unknown = await answer.json()
-  return read(said, 'leader') ?? read(said, 'node')
-}

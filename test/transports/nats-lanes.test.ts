@@ -109,6 +109,23 @@ within(
   },
 )
 
+within('of a batch, nothing of a key is stored behind one that failed', async (t) => {
+  const { transport, subscribe } = await laned(t)
+  const [a1, a2, a3, b1] = keyed('A1', 'A2', 'A3', 'B1')
+  assert.ok(a1 && a2 && a3 && b1)
+  const tooLarge = { ...a2, headers: { large: 'x'.repeat(60_000) } }
+  const sent = await transport.send('w', [a1, tooLarge, a3, b1], { signal })
+  assert.deepEqual(
+    sent.map((each) => (each.ok ? 'stored' : `${each.fault.code} ${each.fault.outcome}`)),
+    ['stored', 'tooLarge notApplied', 'tooLarge notApplied', 'stored'],
+  )
+  const from = await subscribe()
+  const first = await take(from, 2)
+  assert.deepEqual([...idsOf(first)].sort(), ['A1', 'B1'])
+  await from.settle(first.map(ack))
+  assert.deepEqual(await look(from), [])
+})
+
 within(
   'a queue without an ordering key is made as it was, and a key for it is refused by name',
   async (t) => {

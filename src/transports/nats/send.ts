@@ -2,7 +2,9 @@ import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
 import { OptionsError } from '../../model/errors.ts'
+import type { Fault } from '../../model/fault.ts'
 import { untilAborted } from '../../model/until-aborted.ts'
+import { inKeyOrder } from '../../transport/in-key-order.ts'
 import { duplicateOf, refused, stored } from '../../transport/outcomes.ts'
 import { ownFault } from '../../transport/own-errors.ts'
 import { refusalOf } from '../../transport/refusal.ts'
@@ -15,7 +17,10 @@ import { takes } from './subjects.ts'
 import { SENT_HEADERS_MAX } from './traits.ts'
 import { headersSize, SENT_AT, wireHeaders } from './wire.ts'
 
-/** Publishes side by side over one connection, which keeps their order; each is confirmed by itself. */
+/**
+ * Publishes side by side over one connection, which keeps their order; each is confirmed by itself. On a queue with lanes one message of
+ * a key at a time: any of them may fail while a stream changes its leader, and what follows it must not be stored before it.
+ */
 export async function send(
   store: Store,
   queue: string,
@@ -28,9 +33,19 @@ export async function send(
   const names = queueNames(store, queue)
   const timed = batch.some(isTimed)
   const now = timed ? await serverNow(store, names) : 0
-  const all = Promise.all(batch.map((envelope) => sendOne(store, names, envelope, now)))
+  const sideBySide = async (some: readonly Envelope[]): Promise<readonly Sent[]> => {
+    signal.throwIfAborted()
+    if (store.closing.aborted) throw closedError('the transport')
+    return await Promise.all(some.map((envelope) => sendOne(store, names, envelope, now)))
+  }
+  const isOrdered = lanesFor(store, queue) !== undefined
+  const all = isOrdered ? inKeyOrder(batch, sideBySide, diagnose) : sideBySide(batch)
   // What was published when one of them fires may be stored.
   return await untilAborted(all, [signal, store.closing])
+}
+
+function diagnose(error: unknown): Fault {
+  return ownFault(error) ?? natsFault(error)
 }
 
 /** @throws MILLRACE_UNKNOWN_QUEUE where the queue's streams are not there */
@@ -128,7 +143,7 @@ async function missing(store: Store, names: QueueNames, subject: string): Promis
     if (takes(subjects, subject)) return refused('unavailable', { retryable: true })
     return refused('invalid', { cause: new OptionsError('nats', [otherLanes(names, subjects)]) })
   } catch (error) {
-    return { ok: false, fault: ownFault(error) ?? natsFault(error) }
+    return { ok: false, fault: diagnose(error) }
   }
 }
 

@@ -1,3 +1,4 @@
+import { inKeyOrder } from '../../transport/in-key-order.ts'
 import type { Subscriptions } from '../../transport/subscriptions.ts'
 import type { SubscribeOptions, Subscription, Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
@@ -25,14 +26,16 @@ export function orderedTransport(parts: OrderedParts): Transport {
   const { options, server } = broker
   const traits = laneTraits(options, server)
   const bounds = { ...traits, delayPrefix: options.delayPrefix }
+  const send = sender(broker, publisher, bounds, (name) => {
+    const place = lanePlaceOf(options, name)
+    return (envelope) => laneFor(place, envelope)
+  })
   return {
     name: 'rabbitmq',
     traits,
     databaseId: undefined,
-    send: sender(broker, publisher, bounds, (name) => {
-      const place = lanePlaceOf(options, name)
-      return (envelope) => laneFor(place, envelope)
-    }),
+    // The leader of a lane may refuse one message and take the next.
+    send: (queue, batch, how) => inKeyOrder(batch, (some) => send(queue, some, how), rabbitFault),
     subscribe: (queue, how) => subscribe(broker, subscriptions, queue, how),
     diagnose: rabbitFault,
     close,

@@ -8,7 +8,8 @@ import { entrance } from './ladder.ts'
 import { contentOf, headersOf, impossibleHeader, type SendingTime, sendingTime } from './message.ts'
 import { type Place, placeOf, straightTo } from './names.ts'
 import type { Resolved } from './options.ts'
-import type { Publication, Publisher } from './publisher.ts'
+import type { Publication } from './outlet.ts'
+import type { Publisher } from './publisher.ts'
 
 /** Of one queue: where each of its messages goes. */
 export type Placing = (queue: string) => (envelope: Envelope) => Place

@@ -3,7 +3,7 @@ import type { SendMessageBatchRequestEntry } from '@aws-sdk/client-sqs'
 import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { refused, stored } from '../../transport/outcomes.ts'
+import { behind, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { SendOptions } from '../../transport/transport.ts'
 import { entryFault, sqsFault } from './faults.ts'
@@ -36,10 +36,15 @@ export async function send(
   const place = await store.places.of(queue)
   const outcomes: Sent[] = []
   const parcels: Parcel[] = []
+  const refusedOf = new Map<string | undefined, Sent>()
   for (const [at, envelope] of batch.entries()) {
-    const packed = pack(store, queue, envelope, place)
-    if ('ok' in packed) outcomes[at] = packed
-    else parcels.push({ at, id: envelope.id, ...packed })
+    const { id, orderingKey } = envelope
+    const before = orderingKey === undefined ? undefined : refusedOf.get(orderingKey)
+    const packed = before ? behind(before) : pack(store, queue, envelope, place)
+    if ('ok' in packed) {
+      outcomes[at] = packed
+      refusedOf.set(orderingKey, packed)
+    } else parcels.push({ at, id, ...packed })
   }
   const requests = inRequests(parcels)
   if (store.kind === 'fifo') await sendInOrder(store, place, requests, signal, outcomes)
@@ -147,7 +152,7 @@ async function sendInOrder(
   for (const parcels of requests) {
     const free = parcels.filter(({ at, entry }) => {
       const before = stuck.get(entry.MessageGroupId ?? '')
-      if (before !== undefined) outcomes[at] = notTried(before)
+      if (before !== undefined) outcomes[at] = behind(before)
       return before === undefined
     })
     if (free.length === 0) continue
@@ -162,9 +167,4 @@ async function sendInOrder(
       if (outcome !== undefined && !outcome.ok) stuck.set(entry.MessageGroupId ?? '', outcome)
     }
   }
-}
-
-function notTried(before: Sent): Sent {
-  if (before.ok) return before
-  return { ok: false, fault: { ...before.fault, retryable: true, outcome: 'notApplied' } }
 }
