@@ -28,6 +28,7 @@ const NOT_AT_HOME = [
   'test/faults/concurrency-limit.test.ts',
   'test/faults/crash-brokers.test.ts',
   'test/faults/crash-kafka.test.ts',
+  'test/faults/crash-postgres.test.ts',
   'test/faults/kafka-between.test.ts',
   'test/faults/kafka-cluster.test.ts',
   'test/faults/kafka-letters-unreadable.test.ts',
