@@ -6,6 +6,8 @@ import { sqliteStore } from 'millrace/store'
 import type pg from 'pg'
 import { z } from 'zod'
 
+export const LEVELS = 3
+
 /** Where a campaign runs; travels to the child processes as JSON. */
 export type BackendSpec =
   | { readonly kind: 'sqlite'; readonly file: string }
@@ -27,18 +29,23 @@ export type BackendSpec =
     }
 
 /** Short runs, so that the lease (handlerTimeoutMs + 5 s) and with it the recovery is as short as it gets. */
-export const victims = defineQueue({
+const common = {
   name: 'victims',
   owner: 'team-chaos',
   payload: z.object({ key: z.string() }),
-  idempotencyKey: (payload) => payload.key,
+  idempotencyKey: (payload: { readonly key: string }): string => payload.key,
   handlerTimeoutMs: 200,
   retry: { attempts: 20, baseMs: 50, maxMs: 200 },
   capacity: 'unbounded',
-})
+} as const
+
+const plain = defineQueue(common)
+/** Where a level of priority is a queue of the broker, it is named. */
+const levelled = defineQueue({ ...common, priorities: LEVELS })
 
 export interface Stand {
   readonly app: App<unknown>
+  readonly victims: typeof plain
   /** Adds one row for the key inside the transaction: the effect that must happen once. */
   readonly effect: (tx: unknown, key: string) => unknown
   /** How often each key's effect is in the database. Read through a connection of its own. */
@@ -52,62 +59,69 @@ export async function openStand(
 ): Promise<Stand> {
   switch (spec.kind) {
     case 'sqlite':
-      return await openSqlite(sqlite({ file: spec.file }), spec.file, wrap)
+      return await openSqlite(sqlite({ file: spec.file }), spec, wrap)
     case 'postgres':
       return await openPostgres(spec, wrap)
     case 'redis': {
       const { redis } = await import('millrace/redis')
-      const { url, prefix, file } = spec
-      return await openSqlite(redis({ url, prefix }), file, wrap)
+      const { url, prefix } = spec
+      return await openSqlite(redis({ url, prefix }), spec, wrap)
     }
     case 'nats': {
       const { nats } = await import('millrace/nats')
-      const { url, prefix, file } = spec
-      return await openSqlite(nats({ servers: url, prefix, ackWaitMs: 1_000 }), file, wrap, true)
+      const { url, prefix } = spec
+      return await openSqlite(nats({ servers: url, prefix, ackWaitMs: 1_000 }), spec, wrap, true)
     }
     case 'rabbitmq': {
       const { rabbitmq } = await import('millrace/rabbitmq')
-      const { url, prefix, file } = spec
-      return await openSqlite(rabbitmq({ url, prefix: `${prefix}-` }), file, wrap, true)
+      const { url, prefix } = spec
+      return await openSqlite(rabbitmq({ url, prefix: `${prefix}-` }), spec, wrap, true)
     }
     case 'sqs': {
       const { sqs } = await import('millrace/sqs')
-      const { url, prefix, file } = spec
+      const { url, prefix } = spec
       const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
       const at = { endpoint: url, region: 'us-east-1', credentials }
-      return await openSqlite(sqs({ ...at, prefix: `${prefix}-` }), file, wrap, true)
+      return await openSqlite(sqs({ ...at, prefix: `${prefix}-` }), spec, wrap, true)
     }
     case 'kafka': {
       const { kafka } = await import('millrace/kafka')
-      const { url, prefix, file, retry } = spec
+      const { url, prefix, retry } = spec
       // As many partitions as workers; a killed one is noticed at the end of its session.
       const quick = { sessionTimeoutMs: 3_000, heartbeatMs: 200, revokeDrainMs: 500 }
       const at = { brokers: url.split(','), prefix: `${prefix}-`, partitions: 3, ...quick }
-      return await openSqlite(kafka({ ...at, retry }), file, wrap, true)
+      return await openSqlite(kafka({ ...at, retry }), spec, wrap, true)
     }
   }
 }
 
-const common = { queues: [victims], logger: silentLogger }
+/** Redis knows priorities without being told how many. */
+function hasQueues(spec: BackendSpec): boolean {
+  return spec.kind !== 'redis' && 'levels' in spec && spec.levels !== undefined
+}
 
 /** Effects and inbox in a file, whatever carries the messages. */
 async function openSqlite(
   connector: Connector,
-  file: string,
+  spec: Exclude<BackendSpec, { kind: 'postgres' }>,
   wrap: (connector: Connector) => Connector,
   needsStore = false,
 ): Promise<Stand> {
+  const { file } = spec
+  const victims = hasQueues(spec) ? levelled : plain
   const db = new DatabaseSync(file, { timeout: 10_000 })
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS effects (key TEXT NOT NULL)')
   const app = await createMillrace({
-    ...common,
+    queues: [victims],
+    logger: silentLogger,
     transport: wrap(connector),
     ...(needsStore && { store: sqliteStore({ file }) }),
     inbox: sqliteInbox({ db }),
   })
   return {
     app: app as App<unknown>,
+    victims,
     effect: (tx, key) =>
       (tx as DatabaseSync).prepare('INSERT INTO effects (key) VALUES (?)').run(key),
     effects: async () => {
@@ -131,13 +145,15 @@ async function openPostgres(
   pool.on('error', () => undefined)
   const { schema } = spec
   const app = await createMillrace({
-    ...common,
+    queues: [plain],
+    logger: silentLogger,
     transport: wrap(postgres({ pool, schema })),
     inbox: postgresInbox({ pool, schema }),
   })
   await pool.query(`CREATE TABLE IF NOT EXISTS ${schema}.effects (key text NOT NULL)`)
   return {
     app: app as App<unknown>,
+    victims: plain,
     effect: (tx, key) =>
       (tx as pg.PoolClient).query(`INSERT INTO ${schema}.effects (key) VALUES ($1)`, [key]),
     effects: async () => {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type BackendSpec, openStand, type Stand, victims } from './backend.ts'
+import { type BackendSpec, openStand, type Stand } from './backend.ts'
 import { type KillPoint, killPoints, recorded } from './recorder.ts'
 
 export interface CampaignOptions {
@@ -124,7 +124,7 @@ async function settled(
   deadline: number,
 ): Promise<number | 'unknown'> {
   for (;;) {
-    const { depth, scheduled, inFlight } = await observer.app.admin.stats(victims)
+    const { depth, scheduled, inFlight } = await observer.app.admin.stats(observer.victims)
     const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0)
     const isOver = left === 0 && (inFlight !== undefined || (await allRun(observer, recordFile)))
     if (isOver || Date.now() > deadline) return inFlight === undefined ? 'unknown' : left
@@ -142,7 +142,7 @@ async function allRun(observer: Stand, recordFile: string): Promise<boolean> {
 }
 
 async function readyOn(observer: Stand): Promise<number> {
-  return (await observer.app.admin.stats(victims)).depth ?? 0
+  return (await observer.app.admin.stats(observer.victims)).depth ?? 0
 }
 
 /** How often in a row nothing is ready: a broker makes what an ended worker had in hand ready a moment after its end. */
@@ -177,7 +177,7 @@ async function report(observer: Stand, recordFile: string, left: number): Promis
     if (event.what === 'started') starts.set(event.key, (starts.get(event.key) ?? 0) + 1)
     if (event.what === 'sent') sent.add(event.key)
   }
-  const dead = await observer.app.admin.deadLetters.list(victims, { limit: 500 })
+  const dead = await observer.app.admin.deadLetters.list(observer.victims, { limit: 500 })
   return {
     sent,
     kills,

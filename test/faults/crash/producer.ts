@@ -1,5 +1,5 @@
 // Sends keys and records each one that was confirmed. Killed and started again by the campaign.
-import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type BackendSpec, openStand } from './backend.ts'
 import { recorder } from './recorder.ts'
 
 const [spec, file, prefix, from, to] = process.argv.slice(2) as [
@@ -19,7 +19,7 @@ for (let n = Number(from); n < Number(to); n++) {
   // message, and the inbox alone stands for one effect.
   const priority = n % levels
   const keyed = place.kind === 'rabbitmq' ? {} : { idempotencyKey: key }
-  await stand.app.send(victims, { key }, { ...keyed, ...(priority > 0 && { priority }) })
+  await stand.app.send(stand.victims, { key }, { ...keyed, ...(priority > 0 && { priority }) })
   record.note({ what: 'sent', key })
 }
 await stand.close()

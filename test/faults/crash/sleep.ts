@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type BackendSpec, openStand } from './backend.ts'
 import { recorded } from './recorder.ts'
 
 const DEADLINE_MS = 60_000
@@ -18,10 +18,10 @@ export async function runSleeper(spec: BackendSpec, folder: string): Promise<voi
   const stand = await openStand(spec)
   const sleeper = start(spec, recordFile)
   try {
-    await stand.app.send(victims, { key: 'tx-sleeper' })
+    await stand.app.send(stand.victims, { key: 'tx-sleeper' })
     await until(() => recorded(recordFile).some((event) => event.what === 'stopped'))
     // The second holder has not committed yet when the first one wakes up, so it is the fence that must refuse it.
-    stand.app.work(victims, async (message, ctx) => {
+    stand.app.work(stand.victims, async (message, ctx) => {
       const { key } = message.payload
       if (key === 'tx-sleeper') {
         sleeper.kill('SIGCONT')
@@ -34,7 +34,7 @@ export async function runSleeper(spec: BackendSpec, folder: string): Promise<voi
     })
     const stoppedAt = Date.now()
     await stand.app.start()
-    await stand.app.send(victims, { key: 'tx-neighbour' })
+    await stand.app.send(stand.victims, { key: 'tx-neighbour' })
     await until(async () => (await stand.effects()).get('tx-neighbour') === 1)
     const neighbourMs = Date.now() - stoppedAt
     assert.ok(neighbourMs < 4_000, `the neighbour waited ${neighbourMs} ms for a stopped process`)

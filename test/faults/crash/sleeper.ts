@@ -1,5 +1,5 @@
 // A worker that stops itself (SIGSTOP) inside its first handler, before the effect, and goes on when it is continued.
-import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type BackendSpec, openStand } from './backend.ts'
 import { recorder } from './recorder.ts'
 
 const [spec, file] = process.argv.slice(2) as [string, string]
@@ -7,7 +7,7 @@ const record = recorder(file)
 const stand = await openStand(JSON.parse(spec) as BackendSpec)
 let slept = false
 stand.app.work(
-  victims,
+  stand.victims,
   async (message, ctx) => {
     const { key } = message.payload
     if (!slept) {

@@ -1,7 +1,7 @@
 // A worker that kills itself with SIGKILL at a named point, once, and works honestly otherwise.
 import type { Connector } from 'millrace'
 import { aroundSettlements, dieNow } from '../mortal.ts'
-import { type BackendSpec, openStand, victims } from './backend.ts'
+import { type BackendSpec, openStand } from './backend.ts'
 import { type KillPoint, recorder } from './recorder.ts'
 
 const [spec, file, killAt, killAfter] = process.argv.slice(2) as [string, string, string, string]
@@ -31,7 +31,7 @@ const mortal = (connector: Connector): Connector =>
 
 const stand = await openStand(JSON.parse(spec) as BackendSpec, mortal)
 stand.app.work(
-  victims,
+  stand.victims,
   async (message, ctx) => {
     const { key } = message.payload
     record.note({ what: 'started', key, attempt: message.attempt })
