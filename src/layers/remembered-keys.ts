@@ -34,7 +34,7 @@ export function rememberedKeys(inner: Transport, store: Store, clock: Clock): Tr
         // What waits for a message of this very batch can be judged at once.
         if (!sentSome) await pause(clock, waitMs, options.signal)
       }
-      return items.map(({ outcome }) => outcome ?? refused('throttled', { retryable: true }))
+      return items.map(({ outcome, envelope }) => outcome ?? heldKey(envelope))
     },
   }
 }
@@ -144,6 +144,15 @@ async function rememberEnds(store: Store, queue: string, sent: readonly Item[]):
       for (const item of part) item.outcome = { ok: false, fault }
     })
   }
+}
+
+function heldKey({ remember = [] }: Envelope): Sent {
+  if (remember.length === 0) return refused('throttled', { retryable: true })
+  const keys = remember.map(({ kind, key }) => `${kind} key "${key}"`).join(' or ')
+  const cause = new Error(
+    `another sender is just sending with ${keys}, or died while it did and holds it for ${HOLD_MS / 1_000} s`,
+  )
+  return refused('throttled', { retryable: true, cause })
 }
 
 function hasKeys({ remember = [] }: Envelope): boolean {

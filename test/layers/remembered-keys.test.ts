@@ -72,7 +72,9 @@ test('Who sends for longer than a reservation lasts keeps its keys from others, 
   await time.advance(10 * HOLD_MS)
   const second = send('b')
   await time.advance(11_000)
-  assert.equal(codeOf(await second), 'throttled')
+  const refusal = await second
+  assert.equal(codeOf(refusal), 'throttled')
+  assert.match(String(refusal?.ok === false && refusal.fault.cause), /just sending with .* key "/)
   late.answer()
   assert.equal(codeOf(await first), 'stored')
   assert.equal(codeOf(await send('c')), 'duplicate of a')
