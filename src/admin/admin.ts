@@ -35,6 +35,10 @@ export interface Admin {
   readonly deadLetters: {
     list(queue: QueueRef, options?: DeadLetterListOptions): Promise<DeadLetterPage>
     show(queue: QueueRef, id: string): Promise<DeadLetterView | null>
+    /**
+     * Waits while the queue is full, without end but for `signal`. A dead letter that halts its ordering key does not: it goes to the
+     * front of its key all the same, and the queue holds one more than `maxDepth`.
+     */
     redrive(queue: QueueRef, what: RedriveSelection): Promise<RedriveResult>
     discard(queue: QueueRef, what: DiscardSelection): Promise<DiscardResult>
     audit(queue: QueueRef, options?: { readonly limit?: number }): Promise<readonly AuditView[]>
@@ -52,7 +56,10 @@ export interface Admin {
   readonly keys: {
     list(queue: QueueRef, options?: HaltedKeyListOptions): Promise<HaltedKeyPage>
     show(queue: QueueRef, key: string): Promise<HaltedKeyView | null>
-    /** Redrives the dead letters that halted them, to the front of their keys, which go on then. */
+    /**
+     * Redrives the dead letters that halted them, to the front of their keys, which go on then. Also in a full queue, which holds one
+     * more than `maxDepth` for each of them.
+     */
     resume(queue: QueueRef, what: KeySelection): Promise<KeysMoved>
     /** Lets them go on with the next message; the dead letters stay where they are, and a later redrive comes out of order. */
     skip(queue: QueueRef, what: KeySelection): Promise<KeysMoved>
@@ -305,9 +312,12 @@ export type RedriveSelection = (
   readonly force?: boolean
   readonly actor?: string
   readonly reason?: string
+  /** Ends it, also while it waits for room: the answer says how many moved. */
   readonly signal?: AbortSignal
   /** Called after each step. */
   readonly onProgress?: (progress: RedriveResult) => void
+  /** Called when it begins to wait for room in a full queue, and again when something moved and it waits anew. */
+  readonly onFull?: () => void
 }
 
 export interface RedriveResult {

@@ -1,5 +1,6 @@
 import { matching, type RedriveOptions, redriveIds } from '../deadletters/redrive.ts'
 import { MillraceError } from '../model/errors.ts'
+import type { HaltedKey } from '../transport/halted-keys.ts'
 import type { Admin, DeadLetterListOptions, RedriveResult, RedriveSelection } from './admin.ts'
 import { type AdminContext, type AdminQueue, browseOf, shelfOf } from './context.ts'
 import {
@@ -31,7 +32,10 @@ export function deadLetterDesk(context: AdminContext): Admin['deadLetters'] {
       const letter = await shelfOf(transport).get(queue.name, id)
       return letter === undefined ? null : deadLetterView(queue, letter)
     },
-    redrive: async (ref, what) => redrive(context, find(ref), what),
+    redrive: async (ref, what) => {
+      const queue = find(ref)
+      return redrive(context, queue, what, () => roomIn(context, queue))
+    },
     discard: async (ref, what) => {
       const queue = find(ref)
       checkDiscard(queue.name, what)
@@ -50,10 +54,12 @@ export function deadLetterDesk(context: AdminContext): Admin['deadLetters'] {
   }
 }
 
-async function redrive(
+/** What moves asks `room` how many more the queue takes now. */
+export async function redrive(
   context: AdminContext,
   queue: AdminQueue,
   what: RedriveSelection,
+  room: RedriveOptions['room'],
 ): Promise<RedriveResult> {
   const selected = checkRedrive(queue.name, what)
   const chosen =
@@ -67,6 +73,7 @@ async function redrive(
   const progress = (): RedriveResult => ({ matched: ids.length, moved, notFound: chosen.notFound })
   const done = await redriveIds(ids, {
     ...redriveOptions(context, queue, what),
+    room,
     onStep: (step) => {
       moved += step
       what.onProgress?.(progress())
@@ -83,7 +90,7 @@ function redriveOptions(
   context: AdminContext,
   queue: AdminQueue,
   what: RedriveSelection,
-): Omit<RedriveOptions, 'onStep'> {
+): Omit<RedriveOptions, 'onStep' | 'room'> {
   return {
     shelf: shelfOf(context.transport),
     queue: queue.name,
@@ -91,13 +98,31 @@ function redriveOptions(
     audit: { actor: what.actor ?? 'api', reason: what.reason ?? 'redrive' },
     ratePerSecond: what.ratePerSecond,
     signal: what.signal,
-    room: async () => {
-      if (queue.capacity === 'unbounded') return Number.MAX_SAFE_INTEGER
-      const gauge = await browseOf(context.transport).gauge(queue.name)
-      const held = (gauge.depth ?? 0) + (gauge.scheduled ?? 0) + (gauge.inFlight ?? 0)
-      return queue.capacity.maxDepth - held
-    },
+    halting: () => haltingIn(context, queue.name),
+    onFull: () => what.onFull?.(),
   }
+}
+
+async function roomIn({ transport }: AdminContext, queue: AdminQueue): Promise<number> {
+  if (queue.capacity === 'unbounded') return Number.MAX_SAFE_INTEGER
+  const gauge = await browseOf(transport).gauge(queue.name)
+  const held = (gauge.depth ?? 0) + (gauge.scheduled ?? 0) + (gauge.inFlight ?? 0)
+  return queue.capacity.maxDepth - held
+}
+
+const HALTED_PAGE = 500
+
+/** The ids of the dead letters that halt a key of this queue, read page by page. */
+async function haltingIn({ transport }: AdminContext, queue: string): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>()
+  let page: readonly HaltedKey[] = []
+  do {
+    const after = page.at(-1)?.key
+    const place = { limit: HALTED_PAGE, ...(after === undefined ? {} : { after }) }
+    page = (await transport.haltedKeys?.list(queue, place)) ?? []
+    for (const { messageId } of page) ids.add(messageId)
+  } while (page.length === HALTED_PAGE)
+  return ids
 }
 
 interface Chosen {

@@ -78,6 +78,7 @@ export function checkRedrive(queue: string, what: RedriveSelection): Selected {
   checkText('reason', what.reason, found)
   found.optionalSignal('signal', what.signal)
   found.optionalFunction('onProgress', what.onProgress)
+  found.optionalFunction('onFull', what.onFull)
   found.throwIfAny()
   return ids === undefined ? { filter } : { ids }
 }
@@ -98,6 +99,7 @@ const SELECTION_KEYS: readonly string[] = [
   'reason',
   'signal',
   'onProgress',
+  'onFull',
 ]
 
 function checkFilter(filter: Filter, found: Problems): void {

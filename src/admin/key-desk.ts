@@ -2,17 +2,19 @@ import { problems, show } from '../model/problems.ts'
 import type { HaltedKey, HaltedKeys } from '../transport/halted-keys.ts'
 import type { Admin, HaltedKeyListOptions, HaltedKeyView, KeySelection } from './admin.ts'
 import { type AdminContext, haltedKeysOf } from './context.ts'
-import { deadLetterDesk } from './dead-letter-desk.ts'
+import { redrive } from './dead-letter-desk.ts'
 
 const LIST_DEFAULT = 50
 const LIST_MAX = 500
 /** Keys given by hand in one call. */
 const KEYS_MAX = 1_000
 
+/** What fills a full queue may wait behind these very keys: it holds one more for each of them then. */
+const withoutAsking = async (): Promise<number> => Number.MAX_SAFE_INTEGER
+
 /** Where a person looks at the keys that stand still, and decides. */
 export function keyDesk(context: AdminContext): Admin['keys'] {
   const { transport, find } = context
-  const desk = deadLetterDesk(context)
   return {
     list: async (ref, options = {}) => {
       const { name } = find(ref)
@@ -33,13 +35,14 @@ export function keyDesk(context: AdminContext): Admin['keys'] {
       return found === undefined ? null : view(name, found)
     },
     resume: async (ref, what) => {
-      const { name } = find(ref)
+      const queue = find(ref)
+      const { name } = queue
       checkKeys(name, 'resume', what)
       const { keys, force = false, actor, reason = 'resume of the key' } = what
       const halted = await haltedOf(haltedKeysOf(transport), name, keys)
       const ids = halted.map(({ messageId }) => messageId)
       const by = { force, reason, ...(actor === undefined ? {} : { actor }) }
-      const { notFound } = await desk.redrive(ref, { ids, ...by })
+      const { notFound } = await redrive(context, queue, { ids, ...by }, withoutAsking)
       const gone = new Set(notFound)
       const moved = halted.filter(({ messageId }) => !gone.has(messageId)).map(({ key }) => key)
       return { moved, notFound: without(keys, moved) }

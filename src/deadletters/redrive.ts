@@ -12,40 +12,71 @@ export interface RedriveOptions {
   readonly signal: AbortSignal | undefined
   /** How many more messages the queue takes now; a redrive waits while it is full. */
   readonly room: () => Promise<number>
+  /**
+   * The dead letters that halt their ordering keys. They go back to the front of their keys without room: what fills the queue may
+   * wait behind them, and leaves only when they have gone.
+   */
+  readonly halting: () => Promise<ReadonlySet<string>>
   readonly onStep: (moved: number) => void
+  /** It begins to wait for room: once until something moves again. */
+  readonly onFull: () => void
 }
 
 const STEP_MAX = 500
 /** How long a redrive waits before it looks again whether a full queue has room. */
 const FULL_WAIT_MS = 1_000
 
-/** Moves these, in their order; answers the ids that moved. Ends early when the signal fires. */
+/**
+ * Moves these, in their order; answers the ids that moved. In a full queue those that halt their keys go before the others. Ends
+ * early when the signal fires.
+ */
 export async function redriveIds(
   ids: readonly string[],
   options: RedriveOptions,
 ): Promise<readonly string[]> {
   const { clock, signal, ratePerSecond } = options
   const moved: string[] = []
-  let next = 0
-  while (next < ids.length && signal?.aborted !== true) {
+  let left = ids
+  let waits = false
+  while (left.length > 0 && signal?.aborted !== true) {
     const startedAt = clock.now()
-    const room = await options.room()
-    if (room <= 0) {
+    const step = await nextStep(left, options)
+    if (step.length === 0) {
+      if (!waits) options.onFull()
+      waits = true
       await pause(clock, FULL_WAIT_MS, signal)
       continue
     }
-    const size = Math.min(STEP_MAX, room, stepSize(ratePerSecond))
-    const step = ids.slice(next, next + size)
-    next += step.length
+    waits = false
+    left = without(left, step)
     const done = await options.shelf.redrive(options.queue, step, options.audit)
     moved.push(...done)
     options.onStep(done.length)
-    if (ratePerSecond !== undefined && next < ids.length) {
+    if (ratePerSecond !== undefined && left.length > 0) {
       const dueMs = (1000 * step.length) / ratePerSecond
       await pause(clock, Math.max(0, dueMs - (clock.now() - startedAt)), signal)
     }
   }
   return moved
+}
+
+/** As many as there is room for; in a full queue those that need none; empty: it must wait. */
+async function nextStep(
+  left: readonly string[],
+  { room, halting, ratePerSecond }: RedriveOptions,
+): Promise<readonly string[]> {
+  const size = stepSize(ratePerSecond)
+  const free = await room()
+  if (free > 0) return left.slice(0, Math.min(size, free))
+  const halts = await halting()
+  return halts.size === 0 ? [] : left.filter((id) => halts.has(id)).slice(0, size)
+}
+
+/** Most steps are the first ones of what is left, and need no look at all the others. */
+function without(left: readonly string[], step: readonly string[]): readonly string[] {
+  if (step.every((id, i) => left[i] === id)) return left.slice(step.length)
+  const gone = new Set(step)
+  return left.filter((id) => !gone.has(id))
 }
 
 /** A tenth of a second's worth, so that a rate is smooth and a stop is quick. */

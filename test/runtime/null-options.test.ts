@@ -81,7 +81,7 @@ function appOptions({ app, queue }: Awaited<ReturnType<typeof stage>>): readonly
       what: 'redrive',
       act: (given) => letters.redrive(queue, given as never),
       needs: { filter: {} },
-      names: 'dryRun ratePerSecond force actor reason signal onProgress filter',
+      names: 'dryRun ratePerSecond force actor reason signal onProgress onFull filter',
     },
     {
       what: 'deadLetters.list',

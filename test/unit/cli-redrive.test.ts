@@ -5,6 +5,8 @@ import { createMillrace, defineQueue, PermanentError, silentLogger } from 'millr
 import { sqlite } from 'millrace/sqlite'
 import { virtualClock } from 'millrace/testing'
 import { z } from 'zod'
+import { main } from '../../src/cli/main.ts'
+import { until } from '../transports/until.ts'
 import { ordersConfig, type Project, project } from './cli-project.ts'
 
 const YEAR_MS = 365 * 86_400_000
@@ -86,4 +88,58 @@ test('dlq redrive: what is chosen twice is wrong use, and nothing moves', async 
   }
   const { items } = JSON.parse((await run('dlq', 'ls', 'orders', '--json')).stdout)
   assert.equal(items.length, 3)
+})
+
+test('a queue that is full behind a halted key: a redrive of another letter says that it waits, the key is resumed', async (t) => {
+  const made = await project(t)
+  const order = `retry: { attempts: 2, baseMs: 1, maxMs: 1 },
+  orderingKey: ({ orderId }) => orderId.slice(0, 1), onDead: 'halt-key', capacity: { maxDepth: 1 },`
+  const config = ordersConfig(made.folder).replace(/retry: .*/, order)
+  await made.write('millrace.config.ts', config)
+  assert.equal((await made.run('migrate')).code, 0)
+  const orders = defineQueue({
+    name: 'orders',
+    owner: 'team-shop',
+    payload: z.object({ orderId: z.string() }),
+    orderingKey: ({ orderId }) => orderId.slice(0, 1),
+    onDead: 'halt-key',
+    capacity: { maxDepth: 1 },
+  })
+  const app = await createMillrace({
+    transport: sqlite({ file: join(made.folder, 'orders.db') }),
+    ...{ queues: [orders], logger: silentLogger },
+  })
+  t.after(() => app.close({ timeoutMs: 0 }))
+  app.work(orders, () => {
+    throw new PermanentError('no such customer')
+  })
+  await app.start()
+  for (const orderId of ['a1', 'b1']) {
+    const { id } = await app.send(orders, { orderId })
+    await until('it died', async () => (await app.admin.deadLetters.show(orders, id)) !== null)
+  }
+  await app.admin.keys.skip(orders, { keys: ['b'] })
+  await app.send(orders, { orderId: 'a2' })
+  const [b] = (await app.admin.deadLetters.list(orders)).items
+
+  const stops = new AbortController()
+  let said = ''
+  const code = await main(['dlq', 'redrive', 'orders', b?.id ?? 'none'], {
+    stdout: { write: () => undefined },
+    stderr: {
+      write: (text) => {
+        said += text
+        stops.abort()
+      },
+    },
+    stdin: process.stdin,
+    ...{ env: {}, cwd: made.folder, signal: stops.signal },
+  })
+  assert.equal(code, 1)
+  assert.match(
+    said,
+    /^millrace: queue orders is full, the redrive waits for room; .*millrace keys ls orders\n/,
+  )
+  const resumed = await made.run('keys', 'resume', 'orders', 'a')
+  assert.deepEqual([resumed.code, resumed.stdout], [0, 'resumed 1 of 1\n'])
 })

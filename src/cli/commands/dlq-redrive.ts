@@ -1,6 +1,7 @@
 import type { RedriveResult, RedriveSelection } from '../../admin/admin.ts'
 import { systemClock } from '../../model/clock.ts'
 import { errorClasses } from '../../model/history.ts'
+import type { AnyQueue } from '../../runtime/queue.ts'
 import { actorOf } from '../actor.ts'
 import type { Call, Command } from '../command.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-code.ts'
@@ -44,6 +45,7 @@ export const dlqRedrive: Command = {
           ...(reason === undefined ? {} : { reason }),
           signal: stops.first,
           onProgress: progress(call),
+          onFull: saidOnce(call, queue),
         })
         return report(call, result, stops.first.aborted)
       } finally {
@@ -90,6 +92,19 @@ function progress(call: Call): (soFar: RedriveResult) => void {
     if (now - saidAt < PROGRESS_EVERY_MS) return
     saidAt = now
     call.out.note(`${moved} of ${matched} moved`)
+  }
+}
+
+/** Else nobody knows why it stands still. */
+function saidOnce(call: Call, { name, order }: AnyQueue): () => void {
+  const behind =
+    order?.onDead === 'halt-key'
+      ? `; what waits behind halted keys counts: millrace keys ls ${name}`
+      : ''
+  let said = false
+  return () => {
+    if (!said) call.out.note(`millrace: queue ${name} is full, the redrive waits for room${behind}`)
+    said = true
   }
 }
 
