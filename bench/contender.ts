@@ -4,7 +4,7 @@ export interface Parcel {
   /** When `send` was called, in ms of the machine's monotonic clock (comparable between processes). */
   readonly at: number
   readonly note: string
-  /** On a queue in order: what stays in order. */
+  /** On a queue in order: what stays in order. On a fair one: whose it is. */
   readonly key?: string | undefined
 }
 
@@ -20,13 +20,16 @@ export interface Place {
 export interface Opened {
   /** One message; resolves when it is as durable as the contender makes it. */
   send(parcel: Parcel): Promise<void>
-  sendMany(parcels: readonly Parcel[]): Promise<void>
+  /** @param priority 0 unless given; only where the contender has priorities */
+  sendMany(parcels: readonly Parcel[], priority?: number): Promise<void>
   /** Starts a worker whose handler calls `run`. */
   work(run: (parcel: Parcel) => void): Promise<void>
   /** Starts a worker whose handler inserts one row, once per message whatever happens; `run` is called after that. */
   workWithEffect?(run: (parcel: Parcel) => void): Promise<void>
   /** A queue of this name at the same place, in order by the `key` of each parcel. It ends with this one. */
   inOrder?(name: string): Promise<Opened>
+  /** The same, fair by the `key` of each parcel. */
+  fairly?(name: string): Promise<Opened>
   /** Messages that are not done: ready, scheduled or in flight. */
   remaining(): Promise<number>
   /** Rows that `workWithEffect` inserted. */

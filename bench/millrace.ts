@@ -15,6 +15,14 @@ function inOrder(name: string) {
   })
 }
 
+function fairly(name: string) {
+  const payload = z.object({ ...parcel, key: z.string() })
+  return defineQueue({
+    ...{ name, ...common, payload },
+    fairBy: ({ key }: z.infer<typeof payload>) => key,
+  })
+}
+
 /** `variant`: backend, concurrency, and `full` or `normal` for SQLite. */
 export async function open(place: Place, variant: string): Promise<Opened> {
   const [backend, concurrency = '', synchronous] = variant.split(' ')
@@ -49,7 +57,7 @@ async function openOn<Tx>(store: Store<Tx>, concurrency: number): Promise<Opened
   const parts = { transport, ...(keeps === undefined ? {} : { store: keeps }) }
   const apps: App<Tx>[] = []
   const open = async (
-    queue: typeof parcels | ReturnType<typeof inOrder>,
+    queue: typeof parcels | ReturnType<typeof inOrder> | ReturnType<typeof fairly>,
     more: { readonly inbox?: typeof store.inbox } = {},
   ): Promise<App<Tx>> => {
     const app = await createMillrace<Tx>({ ...parts, ...more, queues: [queue] })
@@ -78,6 +86,11 @@ async function openOn<Tx>(store: Store<Tx>, concurrency: number): Promise<Opened
       const ordered = await open(queue)
       return { ...acts(ordered, queue, concurrency), close: () => ordered.close() }
     },
+    async fairly(name) {
+      const queue = fairly(name)
+      const fair = await open(queue)
+      return { ...acts(fair, queue, concurrency), close: () => fair.close() }
+    },
     async close() {
       for (const one of apps.reverse()) await one.close()
       await store.close()
@@ -96,8 +109,8 @@ function acts<Tx, Payload extends Parcel>(
     async send(parcel) {
       await app.send(queue, parcel)
     },
-    async sendMany(parcels) {
-      await app.sendBatch(queue, parcels)
+    async sendMany(parcels, priority = 0) {
+      await app.sendBatch(queue, parcels, priority === 0 ? undefined : { priority })
     },
     async work(run) {
       app.work(queue, ({ payload }) => run(payload), { concurrency })

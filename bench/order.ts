@@ -61,10 +61,20 @@ async function rateOf(
     return hot ? [own, { ...parcel(n), key: 'hot' }] : [own]
   }).flat()
   for (let at = 0; at < all.length; at += CHUNK) await opened.sendMany(all.slice(at, at + CHUNK))
+  return await drainRate(opened, messages, limitMs, ({ key }) => key !== 'hot')
+}
+
+/** Messages a second, of those that count. */
+export async function drainRate(
+  opened: Opened,
+  messages: number,
+  limitMs: number,
+  counts: (parcel: Parcel) => boolean,
+): Promise<number> {
   let handled = 0
   const { perMessage, elapsedMs } = startMeter()
-  await opened.work(({ key }) => {
-    if (key !== 'hot') handled += 1
+  await opened.work((parcel) => {
+    if (counts(parcel)) handled += 1
   })
   while (handled < messages && elapsedMs() < limitMs) await sleep(1)
   if (handled === 0) throw new Error(`nothing of ${messages} messages was handled in ${limitMs} ms`)

@@ -7,6 +7,7 @@ import { question as enqueueOne } from './enqueue-one.ts'
 import { question as idle } from './idle.ts'
 import { question as latency, questionAcross as latencyAcross } from './latency.ts'
 import { question as order } from './order.ts'
+import { question as turns } from './turns.ts'
 
 export const QUESTIONS: readonly Question[] = [
   enqueueOne,
@@ -15,6 +16,7 @@ export const QUESTIONS: readonly Question[] = [
   drain,
   drainEffect,
   order,
+  turns,
   latency,
   latencyAcross,
   idle,
