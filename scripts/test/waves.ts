@@ -32,6 +32,7 @@ const NOT_AT_HOME = [
   'test/faults/kafka-between.test.ts',
   'test/faults/kafka-cluster.test.ts',
   'test/faults/kafka-letters-unreadable.test.ts',
+  'test/faults/kafka-order.test.ts',
   'test/faults/kafka-server.test.ts',
   'test/faults/kafka-strict.test.ts',
   'test/faults/nats-cluster.test.ts',

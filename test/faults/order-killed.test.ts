@@ -49,6 +49,17 @@ if (backendUrl('nats') !== undefined) {
   })
 }
 
+const sqsUrl = backendUrl('sqs elasticmq')
+if (sqsUrl !== undefined) {
+  test('sqs fifo: workers are killed and stopped past their lease, and each key has all its effects, once and in order', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'))
+    t.after(() => rm(folder, { recursive: true, force: true }))
+    const files = { file: join(folder, 'effects.db'), storeFile: join(folder, 'store.db') }
+    const at = { url: sqsUrl, prefix: `order-${process.pid}-` }
+    await campaign(t, { kind: 'sqs', ...at, ...files }, join(folder, 'record.ndjson'))
+  })
+}
+
 const rabbitUrl = backendUrl('rabbitmq')
 if (rabbitUrl !== undefined) {
   test('rabbitmq: workers are killed, stopped past their heartbeat and cut off, and each key has all its effects, once and in order', async (t) => {

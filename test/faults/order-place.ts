@@ -23,6 +23,13 @@ export type OrderPlace =
       readonly storeFile: string
     }
   | {
+      readonly kind: 'kafka' | 'sqs'
+      readonly url: string
+      readonly prefix: string
+      readonly file: string
+      readonly storeFile: string
+    }
+  | {
       readonly kind: 'nats'
       readonly url: string | readonly string[]
       readonly prefix: string
@@ -50,6 +57,9 @@ const halting = defineQueue({ ...common, onDead: 'halt-key' })
 /** Who died of kills is left out, where no key can be halted. */
 const going = defineQueue({ ...common, onDead: 'continue' })
 
+/** None can halt a key. */
+const BROKERS: readonly OrderPlace['kind'][] = ['nats', 'rabbitmq', 'kafka', 'sqs']
+
 export interface OpenedPlace {
   readonly app: App<DatabaseSync>
   readonly steps: typeof halting | typeof going
@@ -61,8 +71,8 @@ export async function openPlace(place: OrderPlace): Promise<OpenedPlace> {
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS step (at INTEGER PRIMARY KEY, key TEXT, number INTEGER)')
   const transport = await transportOf(place)
-  const steps = place.kind === 'nats' || place.kind === 'rabbitmq' ? going : halting
-  const kept = place.kind === 'rabbitmq' && { store: sqliteStore({ file: place.storeFile }) }
+  const steps = BROKERS.includes(place.kind) ? going : halting
+  const kept = 'storeFile' in place && { store: sqliteStore({ file: place.storeFile }) }
   const options = { queues: [steps], logger: silentLogger, inbox: sqliteInbox({ db }), ...kept }
   return { app: await createMillrace({ ...options, transport }), db, steps }
 }
@@ -86,6 +96,19 @@ async function transportOf(place: OrderPlace) {
       // Who is stopped is noticed by the broker after two or three of its heartbeats.
       const { url, prefix } = place
       return rabbitmq({ url, prefix, lanes: 5, heartbeatMs: 1_000, delays: false })
+    }
+    case 'kafka': {
+      const { kafka } = await import('millrace/kafka')
+      // Fewer partitions than keys; a killed worker is noticed at the end of its session.
+      const quick = { sessionTimeoutMs: 3_000, heartbeatMs: 200, revokeDrainMs: 500 }
+      const at = { brokers: place.url.split(','), prefix: place.prefix, partitions: 5 }
+      return kafka({ ...at, ...quick, retry: 'hold' })
+    }
+    case 'sqs': {
+      const { sqs } = await import('millrace/sqs')
+      const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
+      const at = { endpoint: place.url, region: 'us-east-1', credentials }
+      return sqs({ ...at, kind: 'fifo', prefix: place.prefix })
     }
     case 'postgres': {
       const { postgres } = await import('millrace/postgres')
