@@ -87,19 +87,19 @@ ORDER BY queue COLLATE "C", id COLLATE "C"
 ON CONFLICT (queue, id) DO UPDATE SET
   dead_at = greatest(excluded.dead_at, there.dead_at + interval '1 millisecond'),
   error_class = excluded.error_class, letter = excluded.letter, message = excluded.message, body = excluded.body`
-/** Parameters: queue, dead before, place (dead at, id), most. */
+/** Parameters: queue, dead before, place (dead at, id), most. A bare `dead_at` in the order would be the number above: a sort of all. */
 export const LIST_LETTERS = `
 SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message, body
-FROM {schema}.store_dead_letter
+FROM {schema}.store_dead_letter AS dead
 WHERE queue = $1::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
-ORDER BY dead_at DESC, id DESC LIMIT $5::integer`
+ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
 export const LIST_LETTERS_OF_CLASS = `
 SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message, body
-FROM {schema}.store_dead_letter
+FROM {schema}.store_dead_letter AS dead
 WHERE queue = $1::text AND error_class = $6::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
-ORDER BY dead_at DESC, id DESC LIMIT $5::integer`
+ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
 export const GET_LETTER = `
 SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message, body
 FROM {schema}.store_dead_letter WHERE queue = $1::text AND id = $2::text`

@@ -51,26 +51,30 @@ WITH chosen AS MATERIALIZED (
 )
 SELECT count(*)::int4 AS n FROM gone`
 
+/**
+ * The order names its columns with their table, here and in every statement: a bare `dead_at` would be the number that is
+ * selected under this name, and each page would sort all letters.
+ */
 export const LIST_DEAD = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
   throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
-FROM {schema}.dead_letter
+FROM {schema}.dead_letter AS dead
 WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
-ORDER BY dead_at DESC, id DESC LIMIT $5::integer`
+ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
 export const LIST_DEAD_OF_CLASS = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
   throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
-FROM {schema}.dead_letter
+FROM {schema}.dead_letter AS dead
 WHERE queue_id = $1::integer AND error_class = $6::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
-ORDER BY dead_at DESC, id DESC LIMIT $5::integer`
+ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
 export const COUNT_DEAD = `
-SELECT count(*)::float8 AS n FROM {schema}.dead_letter
+SELECT count(*)::float8 AS n FROM {schema}.dead_letter AS dead
 WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)`
 export const COUNT_DEAD_OF_CLASS = `
 SELECT count(*)::float8 AS n FROM {schema}.dead_letter
