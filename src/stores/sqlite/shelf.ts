@@ -1,6 +1,7 @@
 import type { DeadLetter } from '../../model/dead-letter.ts'
 import { errorClassOf } from '../../model/history.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { inSteps } from '../../sql/sqlite-step.ts'
 import type { StoredShelf } from '../../store/stored-shelf.ts'
 import { pageOf, startOf } from '../../transport/shelf-page.ts'
 import type {
@@ -14,6 +15,7 @@ import { envelopeFrom, envelopeText, letterFrom, letterText } from '../stored-me
 import type { Database } from './database.ts'
 import {
   ADD_AUDIT,
+  BYTES_OF_LETTER,
   COUNT_LETTERS,
   COUNT_LETTERS_OF_CLASS,
   GET_LETTER,
@@ -26,6 +28,8 @@ import {
   REMOVE_LETTER_OF,
 } from './statements.ts'
 
+/** Letters that one transaction removes at most. */
+const STEP_MAX = 500
 const FOREVER: number = Number.MAX_SAFE_INTEGER
 
 export function sqliteShelf(database: Database): StoredShelf {
@@ -40,23 +44,14 @@ export function sqliteShelf(database: Database): StoredShelf {
       }),
     count: (queue, filter) => read(() => count(database, queue, filter)),
     redriven: (queue, letters, note) =>
-      write(() => {
-        const known = letters.filter(
-          ({ id }) => prepared(handle, HAS_LETTER).get(queue, id) !== undefined,
-        )
-        return known.map(({ id, deadAt }) => {
-          prepared(handle, REMOVE_LETTER_OF).run(queue, id, deadAt)
-          audit(database, queue, id, { ...note, act: 'redrive' })
-          return id
-        })
+      inSteps(letters, {
+        ...{ write, max: STEP_MAX, bytesOf: ({ id }) => bytesOf(database, queue, id) },
+        act: (step) => redriven(database, queue, step, note),
       }),
     discard: (queue, ids, note) =>
-      write(() => {
-        const gone = ids.filter(
-          (id) => Number(prepared(handle, REMOVE_LETTER).run(queue, id).changes) > 0,
-        )
-        for (const id of gone) audit(database, queue, id, { ...note, act: 'discard' })
-        return gone
+      inSteps(ids, {
+        ...{ write, max: STEP_MAX, bytesOf: (id) => bytesOf(database, queue, id) },
+        act: (step) => discard(database, queue, step, note),
       }),
     audit: (queue, limit) =>
       read(() => prepared(handle, LIST_AUDIT).all(queue, limit).map(auditEntry)),
@@ -71,6 +66,41 @@ export function sqliteShelf(database: Database): StoredShelf {
       prepared(handle, PUT_LETTER).run(queue, ...values)
     }
   }
+}
+
+function bytesOf({ handle }: Database, queue: string, id: string): number {
+  return asNumber(asRow(prepared(handle, BYTES_OF_LETTER).get(queue, id)).bytes)
+}
+
+function redriven(
+  database: Database,
+  queue: string,
+  letters: readonly { readonly id: string; readonly deadAt: number }[],
+  note: AuditNote,
+): readonly string[] {
+  const { handle } = database
+  const known = letters.filter(
+    ({ id }) => prepared(handle, HAS_LETTER).get(queue, id) !== undefined,
+  )
+  return known.map(({ id, deadAt }) => {
+    prepared(handle, REMOVE_LETTER_OF).run(queue, id, deadAt)
+    audit(database, queue, id, { ...note, act: 'redrive' })
+    return id
+  })
+}
+
+function discard(
+  database: Database,
+  queue: string,
+  ids: readonly string[],
+  note: AuditNote,
+): readonly string[] {
+  const { handle } = database
+  const gone = ids.filter(
+    (id) => Number(prepared(handle, REMOVE_LETTER).run(queue, id).changes) > 0,
+  )
+  for (const id of gone) audit(database, queue, id, { ...note, act: 'discard' })
+  return gone
 }
 
 function audit(

@@ -57,6 +57,9 @@ SELECT count(*) AS n FROM millrace_store_dead_letter INDEXED BY millrace_store_d
 WHERE queue = ? AND error_class = ? AND dead_at <= ?`
 export const HAS_LETTER =
   'SELECT 1 AS found FROM millrace_store_dead_letter WHERE queue = ? AND id = ?'
+/** SQLite tells the length of a body without reading it. */
+export const BYTES_OF_LETTER =
+  'SELECT length(body) AS bytes FROM millrace_store_dead_letter WHERE queue = ? AND id = ?'
 export const REMOVE_LETTER = 'DELETE FROM millrace_store_dead_letter WHERE queue = ? AND id = ?'
 export const REMOVE_LETTER_OF =
   'DELETE FROM millrace_store_dead_letter WHERE queue = ? AND id = ? AND dead_at = ?'

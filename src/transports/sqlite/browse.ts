@@ -1,10 +1,19 @@
 import type { Row, SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { firstStep } from '../../sql/sqlite-step.ts'
 import type { Browse, Gauge, StoredMessage } from '../../transport/transport.ts'
 import { givePlaces } from './fair-places.ts'
 import { advance, advanceLeaderless } from './keys.ts'
 import { envelopeOf, historyOf } from './row.ts'
-import { ADD_TO_TOTAL, CANCEL, GAUGE, GET_MESSAGE, PURGE, SET_PAUSED } from './statements.ts'
+import {
+  ADD_TO_TOTAL,
+  CANCEL,
+  DROP_WAITING,
+  GAUGE,
+  GET_MESSAGE,
+  PURGEABLE,
+  SET_PAUSED,
+} from './statements.ts'
 import { needQueue, type Store } from './store.ts'
 
 /** Rows removed in one transaction; others get the lock in between. */
@@ -55,25 +64,37 @@ function cancel(handle: SqliteHandle, name: string, id: string, now: number): bo
 }
 
 async function purge(store: Store, name: string): Promise<number> {
-  let removed = 0
+  let all = 0
   for (const state of PURGED_STATES) {
-    for (let step = PURGE_STEP; step === PURGE_STEP; removed += step) {
-      step = await store.write(() => purgeStep(store, name, state))
+    for (let isOver = false; !isOver; ) {
+      const step = await store.write(() => purgeStep(store, name, state))
+      all += step.removed
+      isOver = step.isLast
     }
   }
   store.bell.ring()
-  return removed
+  return all
 }
 
-function purgeStep({ handle, clock }: Store, name: string, state: number): number {
+interface PurgeStep {
+  readonly removed: number
+  /** It left nothing that was there: what comes meanwhile does not make a purge endless. */
+  readonly isLast: boolean
+}
+
+function purgeStep({ handle, clock }: Store, name: string, state: number): PurgeStep {
   const queue = needQueue(handle, name)
-  const removed = Number(prepared(handle, PURGE).run(queue.id, state, PURGE_STEP).changes)
-  if (removed === 0) return 0
+  const found = prepared(handle, PURGEABLE).all(queue.id, state, PURGE_STEP).map(asRow)
+  const step = firstStep(found, PURGE_STEP, ({ bytes }) => asNumber(bytes))
+  for (const { seq } of step) prepared(handle, DROP_WAITING).run(seq)
+  const removed = step.length
+  const isLast = removed === found.length && removed < PURGE_STEP
+  if (removed === 0) return { removed, isLast }
   prepared(handle, ADD_TO_TOTAL).run(-removed, queue.id)
   // What was sent behind a head since then must not wait for it for ever.
   advanceLeaderless(handle, queue.id, clock.now())
   givePlaces(handle, queue.id)
-  return removed
+  return { removed, isLast }
 }
 
 /** What fell due counts as ready, whether or not a receive has moved it already. */

@@ -1,5 +1,6 @@
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
+import { inSteps, type Steps } from '../../sql/sqlite-step.ts'
 import { pageOf, startOf } from '../../transport/shelf-page.ts'
 import type {
   AuditEntry,
@@ -15,6 +16,7 @@ import { deadLetterOf } from './row.ts'
 import {
   ADD_AUDIT,
   ADD_TO_TOTAL,
+  BYTES_OF_DEAD,
   COUNT_DEAD,
   COUNT_DEAD_OF_CLASS,
   GET_DEAD,
@@ -27,6 +29,8 @@ import {
 } from './statements.ts'
 import { needQueue, type QueueRow, type Store } from './store.ts'
 
+/** Letters that one transaction moves or removes at most. */
+const STEP_MAX = 500
 const FOREVER: number = Number.MAX_SAFE_INTEGER
 
 export function shelf(store: Store): Shelf {
@@ -34,6 +38,15 @@ export function shelf(store: Store): Shelf {
   const acting = (name: string, note: AuditNote): Acting => {
     return { handle, queueId: needQueue(handle, name).id, note, now: clock.now() }
   }
+  const steps = (name: string): Omit<Steps<string>, 'act'> => ({
+    max: STEP_MAX,
+    bytesOf: (id) => asNumber(asRow(prepared(handle, BYTES_OF_DEAD).get(name, id)).bytes),
+    async write(work) {
+      const value = await store.write(work)
+      store.bell.ring()
+      return value
+    },
+  })
   return {
     list: (name, options) => store.read(() => list(handle, needQueue(handle, name), options)),
     get: (name, id) =>
@@ -42,16 +55,10 @@ export function shelf(store: Store): Shelf {
         return found === undefined ? undefined : deadLetterOf(asRow(found), name)
       }),
     count: (name, filter) => store.read(() => count(handle, needQueue(handle, name).id, filter)),
-    async redrive(name, ids, note) {
-      const moved = await store.write(() => redrive(acting(name, note), ids))
-      store.bell.ring()
-      return moved
-    },
-    async discard(name, ids, note) {
-      const gone = await store.write(() => discard(acting(name, note), ids))
-      if (gone.length > 0) store.bell.ring()
-      return gone
-    },
+    redrive: (name, ids, note) =>
+      inSteps(ids, { ...steps(name), act: (step) => redrive(acting(name, note), step) }),
+    discard: (name, ids, note) =>
+      inSteps(ids, { ...steps(name), act: (step) => discard(acting(name, note), step) }),
     audit: (name, limit) =>
       store.read(() =>
         prepared(handle, LIST_AUDIT)

@@ -151,15 +151,15 @@ WHERE seq = ? AND queue_id = ? AND fence = ? AND state = 2 AND lease_until > ?`
 
 /** One priority at a time: the index of the ready ones then gives the oldest without a sort. */
 export const SHED_READY = `
-SELECT seq FROM millrace_message
+SELECT seq, length(body) AS bytes FROM millrace_message
 WHERE queue_id = ? AND state = 0 AND priority = ? AND ordering_key IS NULL
 ORDER BY ready_at, seq LIMIT ?`
 export const SHED_FAIR = `
-SELECT seq FROM millrace_message
+SELECT seq, length(body) AS bytes FROM millrace_message
 WHERE queue_id = ? AND state = -1 AND priority = ? AND ordering_key IS NULL
 ORDER BY ready_at, seq LIMIT ?`
 export const SHED_SCHEDULED = `
-SELECT seq FROM millrace_message
+SELECT seq, length(body) AS bytes FROM millrace_message
 WHERE queue_id = ? AND state = 1 AND priority <= ? AND alone = 0 AND ordering_key IS NULL
 ORDER BY ready_at DESC LIMIT ?`
 export const BURY_WAITING = `
@@ -170,6 +170,7 @@ SELECT queue_id, id, ?, 'permanent', ?, (SELECT owner FROM millrace_queue WHERE 
   sent_at, counted, crashes, redrives, throttled_since, idempotency_key, ordering_key,
   fair_key, fair_weight, headers, records, body
 FROM millrace_message WHERE seq = ?`
+/** One that a purge or a shed chose. */
 export const DROP_WAITING = 'DELETE FROM millrace_message WHERE seq = ?'
 
 export const GAUGE = `
@@ -205,9 +206,8 @@ SELECT id, state, priority, sent_at, ready_at, throttled_since,
 FROM millrace_message WHERE queue_id = ? AND id = ?`
 export const CANCEL =
   'DELETE FROM millrace_message WHERE queue_id = ? AND id = ? RETURNING ordering_key'
-export const PURGE = `
-DELETE FROM millrace_message WHERE seq IN (
-  SELECT seq FROM millrace_message WHERE queue_id = ? AND state = ? LIMIT ?)`
+export const PURGEABLE = `
+SELECT seq, length(body) AS bytes FROM millrace_message WHERE queue_id = ? AND state = ? LIMIT ?`
 
 export const LIST_DEAD = `
 SELECT * FROM millrace_dead_letter
@@ -225,6 +225,10 @@ WHERE queue_id = ? AND error_class = ? AND dead_at <= ?`
 export const GET_DEAD = 'SELECT * FROM millrace_dead_letter WHERE queue_id = ? AND id = ?'
 export const KEY_OF_DEAD =
   'SELECT ordering_key FROM millrace_dead_letter WHERE queue_id = ? AND id = ?'
+/** SQLite tells the length of a body without reading it. */
+export const BYTES_OF_DEAD = `
+SELECT length(body) AS bytes FROM millrace_dead_letter
+WHERE queue_id = (SELECT id FROM millrace_queue WHERE name = ?) AND id = ?`
 export const REVIVE = `
 INSERT INTO millrace_message
   (queue_id, id, state, priority, ready_at, sent_at, redrives, idempotency_key, ordering_key, fair_key,

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { sqlite } from 'millrace/sqlite'
+import { sqliteStore } from 'millrace/store'
+import { virtualClock } from 'millrace/testing'
+import type { DeadLetter } from '../../src/model/dead-letter.ts'
+import { freshHistory } from '../../src/model/history.ts'
+import { silentLogger } from '../../src/model/logger.ts'
+import type { Shelf, Transport } from '../../src/transport/transport.ts'
+import { databaseFile } from './sqlite-harness.ts'
+
+const { signal } = new AbortController()
+const QUEUE = 'large'
+const NOTE = { actor: 'someone', reason: 'test' }
+const BODY_BYTES = 1_000_000
+/** Of this size as many as 4 MiB hold. */
+const STEP = 4
+const MESSAGES = 11
+
+interface Stored {
+  readonly transport: Transport
+  readonly shelf: Shelf
+  readonly ids: readonly string[]
+  /** Counted on a connection of its own. */
+  readonly rows: (table: 'message' | 'dead_letter') => number
+}
+
+async function stored(t: TestContext): Promise<Stored> {
+  const { file, dispose } = await databaseFile()
+  const clock = virtualClock()
+  const transport = await sqlite({ file }).connect({
+    ...{ signal, clock, random: Math.random, logger: silentLogger, migrate: 'auto' },
+  })
+  const { shelf } = transport
+  assert.ok(shelf)
+  await transport.topology.ensure([{ name: QUEUE, owner: 'team', maxDepth: undefined }], signal)
+  const ids = Array.from({ length: MESSAGES }, (_, i) => `m${i}`)
+  const body = new Uint8Array(BODY_BYTES)
+  for (const id of ids) {
+    await transport.send(QUEUE, [{ id, body, headers: {}, priority: 0 }], { signal })
+  }
+  const other = new DatabaseSync(file)
+  t.after(async () => {
+    other.close()
+    await transport.close()
+    await dispose()
+  })
+  const rows: Stored['rows'] = (table) =>
+    Number(other.prepare(`SELECT count(*) AS n FROM millrace_${table}`).get()?.n)
+  return { transport, shelf, ids, rows }
+}
+
+async function buried(t: TestContext): Promise<Stored> {
+  const all = await stored(t)
+  const from = await all.transport.subscribe(QUEUE, {
+    ...{ group: 'g', leaseMs: 60_000, maxInFlight: MESSAGES },
+  })
+  const batch = await from.receive({ max: MESSAGES, waitMs: 0, signal })
+  await from.settle(
+    batch.map((delivery) => ({
+      ...{ as: 'dead', delivery, reason: 'broken', errorClass: 'permanent' },
+    })),
+  )
+  await from.close()
+  assert.equal(all.rows('dead_letter'), MESSAGES)
+  return all
+}
+
+/** What is left at each turn of the event loop while it runs: the first and the last included. */
+async function seenWhile(left: () => number, run: () => Promise<unknown>): Promise<void> {
+  const seen = [left()]
+  let isOver = false
+  const running = run().finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    await new Promise(setImmediate)
+    seen.push(left())
+  }
+  await running
+  assert.equal(seen.at(-1), 0)
+  const steps = seen.slice(1).map((n, i) => (seen[i] ?? 0) - n)
+  assert.ok(Math.max(...steps) <= STEP, `between two turns of the event loop: ${steps.join(' ')}`)
+}
+
+test('a redrive of large letters lets the event loop turn after 4 MiB, and answers all', async (t) => {
+  const { shelf, ids, rows } = await buried(t)
+  let moved: readonly string[] = []
+  await seenWhile(
+    () => rows('dead_letter'),
+    async () => {
+      moved = await shelf.redrive(QUEUE, [...ids, 'unknown'], NOTE)
+    },
+  )
+  assert.deepEqual(moved, ids)
+  assert.equal(rows('message'), MESSAGES)
+  assert.equal((await shelf.audit(QUEUE, 100)).length, MESSAGES)
+})
+
+test('so does a discard', async (t) => {
+  const { shelf, ids, rows } = await buried(t)
+  let gone: readonly string[] = []
+  await seenWhile(
+    () => rows('dead_letter'),
+    async () => {
+      gone = await shelf.discard(QUEUE, ids, NOTE)
+    },
+  )
+  assert.deepEqual(gone, ids)
+})
+
+test('so does a purge, which removes all that was there', async (t) => {
+  const { transport, rows } = await stored(t)
+  await seenWhile(
+    () => rows('message'),
+    async () => assert.equal(await transport.browse?.purge?.(QUEUE), MESSAGES),
+  )
+  assert.equal((await transport.browse?.gauge(QUEUE))?.depth, 0)
+})
+
+test('so does a shed, to the dead letters too, and it removes as many as it was asked for', async (t) => {
+  const { transport, rows } = await stored(t)
+  const options = { max: MESSAGES - 1, upTo: 9, reason: 'shed', signal }
+  await seenWhile(
+    () => rows('message') - 1,
+    async () => assert.equal(await transport.shed?.(QUEUE, options), MESSAGES - 1),
+  )
+  assert.equal(rows('dead_letter'), MESSAGES - 1)
+})
+
+test('so do the redrive and the discard of a store', async (t) => {
+  const { file, dispose } = await databaseFile()
+  const store = await sqliteStore({ file }).connect({
+    ...{ signal, clock: virtualClock(), random: Math.random, logger: silentLogger },
+    migrate: 'auto',
+  })
+  const other = new DatabaseSync(file)
+  t.after(async () => {
+    other.close()
+    await store.close()
+    await dispose()
+  })
+  const rows = (): number =>
+    Number(other.prepare('SELECT count(*) AS n FROM millrace_store_dead_letter').get()?.n)
+  const ids = Array.from({ length: MESSAGES }, (_, i) => `m${i}`)
+  const bury = async (): Promise<void> => {
+    for (const id of ids) await store.shelf.put([letter(id)])
+  }
+  await bury()
+  await seenWhile(rows, async () => {
+    assert.deepEqual(await store.shelf.discard(QUEUE, ids, NOTE), ids)
+  })
+  await bury()
+  const { items } = await store.shelf.list(QUEUE, { limit: MESSAGES })
+  const letters = items.map(({ envelope, deadAt }) => ({ id: envelope.id, deadAt }))
+  await seenWhile(rows, async () => {
+    assert.equal((await store.shelf.redriven(QUEUE, letters, NOTE)).length, MESSAGES)
+  })
+})
+
+function letter(id: string): Omit<DeadLetter, 'deadAt'> {
+  return {
+    envelope: { id, body: new Uint8Array(BODY_BYTES), headers: {}, priority: 0 },
+    ...{ queue: QUEUE, owner: 'team', errorClass: 'permanent', reason: 'broken' },
+    ...{ history: freshHistory, sentAt: 0 },
+  }
+}
