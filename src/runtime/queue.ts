@@ -57,7 +57,7 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
   /**
    * Whose share a message takes among those of its priority that wait: a tenant, an account; 1 to 255 printable ASCII characters without
    * spaces. A message of a key that has none waiting is handed out after at most two of each other key, however many of those wait.
-   * Memory, SQLite and Postgres; refused at start elsewhere.
+   * Memory, SQLite, Postgres and Redis; refused at start elsewhere.
    */
   readonly fairBy?: (payload: StandardSchemaV1.InferOutput<Schema>) => string
   /** Needs `fairBy`. How many messages of this key go for one of another, 0.01 to 100. Default 1 for each. */

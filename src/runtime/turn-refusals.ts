@@ -28,18 +28,18 @@ function levelRefusals(
   const problem = traits.priorities > 1 ? undefined : levelsProblem(backend.traits)
   const found: string[] = []
   if (priorities !== undefined && problem !== undefined) {
-    found.push(`priorities: ${name} ${problem}; leave it out, or ${LEVELS_ELSEWHERE}`)
+    found.push(`priorities: ${name} ${problem}; leave it out, or ${ELSEWHERE}`)
   } else if (ageingMs !== undefined && levelsOf(queue, transport) <= 1) {
     found.push(
       problem === undefined
         ? 'ageingMs: the queue has no priorities that could age; leave it out, or say with priorities how many levels it has'
-        : `ageingMs: ${name} knows no priorities that could age; leave it out, or ${LEVELS_ELSEWHERE}`,
+        : `ageingMs: ${name} knows no priorities that could age; leave it out, or ${ELSEWHERE}`,
     )
   }
   if (priorities === undefined || traits.prioritiesBy !== 'queues') return found
   if (order !== undefined) {
     found.push(
-      `priorities: ${name} has a queue for each level, so a message of a higher one would overtake its key; leave out one of priorities and orderingKey, or ${LEVELS_ELSEWHERE}`,
+      `priorities: ${name} has a queue for each level, so a message of a higher one would overtake its key; leave out one of priorities and orderingKey, or ${ELSEWHERE}`,
     )
   }
   const places = levelQueues(queue.name, priorities).slice(1)
@@ -56,9 +56,8 @@ function fairRefusals(
   if (fairBy === undefined || traits.fairness !== undefined) return []
   return [
     `fairBy: ${name} hands out in its own order, whosever turn it is; use rateLimit.perKey to bound what one key may take, a queue for each tenant that is ` +
-      `large, or ${SHARES_ELSEWHERE}`,
+      `large, or ${ELSEWHERE}`,
   ]
 }
 
-const LEVELS_ELSEWHERE = 'use memory, SQLite, Postgres or Redis as the transport'
-const SHARES_ELSEWHERE = 'use memory, SQLite or Postgres as the transport'
+const ELSEWHERE = 'use memory, SQLite, Postgres or Redis as the transport'

@@ -3,6 +3,7 @@ import { after, before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from '../../scripts/rig/redis-server.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
+import type { Envelope } from '../../src/model/envelope.ts'
 import { connectTo, envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
 import { NO_REDIS, redisServers } from '../transports/redis-servers.ts'
 import { until } from '../transports/until.ts'
@@ -33,8 +34,11 @@ describe('a redis server that fails', { skip: available ? false : NO_REDIS }, ()
   test('a call to a frozen server ends at its limit, its outcome is unknown, and the same id is stored once', () =>
     callWhileFrozen(server))
   test('a claim whose answer was lost is given back uncounted, long before its lease ends', () =>
-    lostAnswer(server, [0]))
-  test('so is what it took of several levels of priority', () => lostAnswer(server, [7, 0]))
+    lostAnswer(server, [{}]))
+  test('so is what it took of several levels of priority', () =>
+    lostAnswer(server, [{ priority: 7 }, {}]))
+  test('so is what it took of fair keys', () =>
+    lostAnswer(server, [{ fairKey: 'a' }, { fairKey: 'b' }]))
   test('a listening connection that died without a word is replaced', () =>
     listenInABlackHole(server))
 })
@@ -121,14 +125,14 @@ async function callWhileFrozen(server: RedisServer): Promise<void> {
 }
 
 /** The answer goes into the hole while the server has handed the message out. */
-async function lostAnswer(server: RedisServer, priorities: readonly number[]): Promise<void> {
+async function lostAnswer(server: RedisServer, some: readonly Partial<Envelope>[]): Promise<void> {
   const proxy = await tcpProxy(server.port)
   const bench = await open(server.url)
   const far = await bench.another({ url: throughProxy(proxy), timeoutMs: 500, listen: false })
   const subscription = await subscribeTo(far, 3_600_000)
-  const max = priorities.length
+  const max = some.length
   await subscription.receive({ max, waitMs: 0, signal })
-  const sent = priorities.map((priority) => envelope(`at-${priority}`, { priority }))
+  const sent = some.map((more, n) => envelope(`m${n}`, more))
   await bench.transport.send('q', sent, { signal })
   proxy.block('down')
   await assert.rejects(subscription.receive({ max, waitMs: 0, signal }))

@@ -59,6 +59,10 @@ for (const kind of kinds) {
       ))
     test('So is a full server whose messages stand on levels that no worker has read before.', () =>
       withServer(['--maxmemory', '12mb'], (url) => full(url, (n) => ({ priority: n % 4 }))))
+    test('So is a full server whose messages wait for their turn among fair keys.', () =>
+      withServer(['--maxmemory', '12mb'], (url) =>
+        full(url, (n) => ({ fairKey: `tenant-${n % 3}` })),
+      ))
     test('A user without INFO, CONFIG and SUBSCRIBE works, and the log says what was not seen.', () =>
       withServer([], (url) => smallUser(url)))
     test('A wrong password is denied, and does not show.', () =>

@@ -3,10 +3,19 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Harness } from 'millrace/conformance'
 import { memoryHarness } from '../transports/memory-harness.ts'
+import { redisHarness } from '../transports/redis-harness.ts'
+import { redisServers } from '../transports/redis-servers.ts'
 import { nodeMemoryHarness } from '../transports/sqlite-harness.ts'
 
 const { signal } = new AbortController()
-const harnesses = { memory: memoryHarness, sqlite: nodeMemoryHarness }
+const [redisServer] = redisServers()
+const harnesses: Readonly<Record<string, () => Harness | Promise<Harness>>> = {
+  memory: memoryHarness,
+  sqlite: nodeMemoryHarness,
+  ...(redisServer && {
+    redis: () => redisHarness({ name: redisServer.name, address: { url: redisServer.url } }),
+  }),
+}
 
 const weights = { a: 1, b: 2, c: 0.5, d: 1 } as const
 type Key = keyof typeof weights

@@ -12,6 +12,8 @@ import { memoryHarness } from './memory-harness.ts'
 import { open } from './postgres-bench.ts'
 import { postgresHarness } from './postgres-harness.ts'
 import { nodePool, postgresServers } from './postgres-servers.ts'
+import { redisHarness } from './redis-harness.ts'
+import { redisServers } from './redis-servers.ts'
 import { nodeFileHarness } from './sqlite-harness.ts'
 
 const { signal } = new AbortController()
@@ -24,6 +26,9 @@ const harnesses: readonly (readonly [string, () => Harness | Promise<Harness>])[
   ['sqlite', nodeFileHarness],
   ...servers.map(
     (server) => [server.name, () => postgresHarness({ server, client: 'pg' })] as const,
+  ),
+  ...redisServers().map(
+    ({ name, url }) => [name, () => redisHarness({ name, address: { url } })] as const,
   ),
 ]
 

@@ -9,6 +9,7 @@ import {
   saturated,
 } from '../../model/history.ts'
 import type { Reply } from '../../redis/wire.ts'
+import type { Share } from '../../transport/fair-share.ts'
 
 /** What an entry of the stream says, whoever wrote it. */
 export interface Entry {
@@ -24,12 +25,18 @@ const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
 /** The field of a priority above 0, a digit: what other producers write beside a body stays theirs, whatever they call it. */
 export const PRIORITY = 'millrace-priority'
+/** Whose share it takes, and the weight of it where it is not 1. */
+export const FAIR_KEY = 'millrace-fair-key'
+export const FAIR_WEIGHT = 'millrace-fair-weight'
 
-/** The fields of a message as it is sent: `id` first, then `body`, then its priority, then what few messages have. */
+/** The fields of a message as it is sent: `id` first, then `body`, then its priority and its share, then what few messages have. */
 export function fieldsOf(envelope: Envelope): (string | Buffer)[] {
-  const { id, body, headers, priority, idempotencyKey, orderingKey } = envelope
+  const { id, body, headers, priority, fairKey, fairWeight } = envelope
+  const { idempotencyKey, orderingKey } = envelope
   const fields: (string | Buffer)[] = ['id', id, 'body', argumentOf(body)]
   if (priority > 0) fields.push(PRIORITY, String(priority))
+  if (fairKey !== undefined) fields.push(FAIR_KEY, fairKey)
+  if (fairWeight !== undefined) fields.push(FAIR_WEIGHT, String(fairWeight))
   for (const _ in headers) {
     fields.push('headers', JSON.stringify(headers))
     break
@@ -103,6 +110,7 @@ export function entryOf(entryId: string, reply: Reply): Entry {
     priority: priorityOf(text(PRIORITY)),
     ...(idempotencyKey === undefined ? undefined : { idempotencyKey }),
     ...(orderingKey === undefined ? undefined : { orderingKey }),
+    ...shareIn(text(FAIR_KEY), finite(text(FAIR_WEIGHT))),
   }
   return {
     entryId,
@@ -111,6 +119,11 @@ export function entryOf(entryId: string, reply: Reply): Entry {
     deliveries: finite(text('deliveries')) ?? 0,
     history: historyOf(text),
   }
+}
+
+function shareIn(fairKey: string | undefined, fairWeight: number | undefined): Share {
+  if (fairKey === undefined) return {}
+  return fairWeight === undefined ? { fairKey } : { fairKey, fairWeight }
 }
 
 function priorityOf(text = '0'): number {

@@ -12,6 +12,8 @@ export interface QueueKeys {
   readonly group: string
   readonly meta: string
   readonly suspects: string
+  /** The stream of what has a fair key, from the moment that it is handed out. */
+  readonly turns: string
   readonly claims: string
   /** The channel that wakes receives. */
   readonly news: string
@@ -41,6 +43,8 @@ const NAMES = [
   'behind',
   'halted',
   ...Array.from({ length: LEVELS - 1 }, (_, below) => levelName(below + 1)),
+  'fair',
+  'turns',
 ] as const
 
 function levelName(level: number): string {
@@ -54,6 +58,7 @@ export function queueKeys(naming: Naming, queue: string): QueueKeys {
     ...{ stream, group },
     meta: `${base}meta`,
     suspects: `${base}suspects`,
+    turns: `${base}turns`,
     claims: `${base}claims`,
     news: `${base}news`,
     all: NAMES.map((name) => (name === 'ready' ? stream : base + name)),

@@ -61,12 +61,13 @@ async function storeAll(
 
 /** Nothing but id and body. */
 function isPlain(envelope: Envelope): boolean {
-  const { headers, priority, delayMs, readyAt, idempotencyKey, orderingKey, remember } = envelope
+  const { headers, priority, fairKey, delayMs, readyAt } = envelope
+  const { idempotencyKey, orderingKey, remember } = envelope
   for (const _ in headers) return false
   const isTimed = delayMs !== undefined || readyAt !== undefined
   const isKeyed =
     idempotencyKey !== undefined || orderingKey !== undefined || remember !== undefined
-  return priority === 0 && !isTimed && !isKeyed
+  return priority === 0 && fairKey === undefined && !isTimed && !isKeyed
 }
 
 type StoreBatch = (
@@ -114,10 +115,11 @@ function outcomeOf(id: string, reply: Reply, at: number): Sent {
 }
 
 function refusal(envelope: Envelope, { traits }: Store): Sent | undefined {
-  const { idempotencyKey, orderingKey, remember = [] } = envelope
+  const { idempotencyKey, orderingKey, fairKey, remember = [] } = envelope
   const texts = [
     idempotencyKey,
     orderingKey,
+    fairKey,
     ...remember.flatMap(({ key, fingerprint }) => [key, fingerprint]),
   ]
   const windows = remember.every(({ windowMs }) => windowMs >= 0 && windowMs <= DELAY_MAX_MS)

@@ -11,6 +11,7 @@ export function redisTraits(durable: boolean): Traits {
     ...keepsAll,
     order: 'perKey',
     priorities: LEVELS,
+    fairness: true,
     capacity: 'exact',
     clock: 'server',
     durability: durable ? 'disk' : 'process',

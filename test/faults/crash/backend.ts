@@ -19,6 +19,8 @@ export type BackendSpec =
       readonly file: string
       /** Messages are sent on so many levels of priority in turn; absent: on one. */
       readonly levels?: number
+      /** They take turns by a fair key. */
+      readonly fair?: true
     }
   | {
       readonly kind: 'kafka'
@@ -42,6 +44,7 @@ const common = {
 const plain = defineQueue(common)
 /** Where a level of priority is a queue of the broker, it is named. */
 const levelled = defineQueue({ ...common, priorities: LEVELS })
+const sharing = defineQueue({ ...common, fairBy: ({ key }) => `tenant-${key.at(-1)}` })
 
 export interface Stand {
   readonly app: App<unknown>
@@ -108,7 +111,7 @@ async function openSqlite(
   needsStore = false,
 ): Promise<Stand> {
   const { file } = spec
-  const victims = hasQueues(spec) ? levelled : plain
+  const victims = 'fair' in spec ? sharing : hasQueues(spec) ? levelled : plain
   const db = new DatabaseSync(file, { timeout: 10_000 })
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS effects (key TEXT NOT NULL)')

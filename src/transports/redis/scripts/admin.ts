@@ -1,3 +1,4 @@
+import { FAIR } from './fair.ts'
 import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
@@ -20,10 +21,10 @@ end
 `
 
 /** ARGV: group. Answers depth, scheduled, in flight, dead, age in ms, paused. What fell due counts as ready. */
-export const GAUGE: string = `${PRELUDE}${NOW}${LAST}
+export const GAUGE: string = `${PRELUDE}${NOW}${LAST}${FAIR}
 -- What waits behind others of its key counts from the start.
 local group, depth, flying, oldest = ARGV[1], call('ZCARD', KEYS[16]), 0, now
-local streams = { suspects }
+local streams = { suspects, turns }
 for level = 0, level_count() - 1 do streams[#streams + 1] = level_stream(level) end
 for _, stream in ipairs(streams) do
   if call('EXISTS', stream) == 1 then
@@ -34,6 +35,11 @@ for _, stream in ipairs(streams) do
     local first = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 1)[1]
     if first then oldest = math.min(oldest, tonumber(string.match(first[1], '^%d+'))) end
   end
+end
+depth = depth + call('ZLEXCOUNT', fair, '[p', '(q')
+for level = 0, level_count() - 1 do
+  local first = first_of('a' .. level)
+  if first then oldest = math.min(oldest, tonumber(string.sub(first, 3, 17))) end
 end
 local due = call('ZCOUNT', scheduled, '-inf', whole(now))
 local first = call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')
@@ -50,7 +56,7 @@ local function find(id)
     local entry = call('XRANGE', ready, id, id)[1]
     if entry and id_of(entry[2], id) == id then ref = id end
   end
-  if not ref or ref == 'z' or string.sub(ref, 1, 1) == 'b' then return ref end
+  if not ref or string.find(ref, '^[zbf]') then return ref end
   return ref, place_of(ref)
 end
 `
@@ -64,6 +70,10 @@ if ref == 'z' then
   local packed, ready_at = call('HGET', parked, id), call('ZSCORE', scheduled, id)
   if not packed or not ready_at then return false end
   return { tonumber(ready_at) > now and 'scheduled' or 'ready', ready_at, '0-0', cmsgpack.unpack(packed) }
+end
+if string.sub(ref, 1, 1) == 'f' then
+  local packed = call('HGET', parked, id)
+  return packed and { 'ready', whole(tonumber(string.sub(ref, 3, 17))), '0-0', cmsgpack.unpack(packed) }
 end
 if string.sub(ref, 1, 1) == 'b' then
   local packed, ready_at = call('HGET', parked, id), tonumber(string.sub(ref, 18))
@@ -92,12 +102,12 @@ if stream then
 else
   local packed = call('HGET', parked, id)
   fields = packed and cmsgpack.unpack(packed) or {}
+  if string.sub(ref, 1, 1) == 'f' then gone = math.min(1, leave_line(id, ref, fields)) else gone = call('ZREM', scheduled, id) end
   call('HDEL', parked, id)
-  gone = call('ZREM', scheduled, id)
 end
 local key = key_of(fields)
 if not key then return gone end
-if not stream and ref ~= 'z' then return call('ZREM', behind, line_of(key) .. string.sub(ref, 2) .. id) end
+if string.sub(ref, 1, 1) == 'b' then return call('ZREM', behind, line_of(key) .. string.sub(ref, 2) .. id) end
 if move_on(key) then ring() end
 return gone
 `
@@ -134,6 +144,22 @@ if #waiting > 0 then
   end
   return #waiting
 end
+local lined = {}
+for level = 0, level_count() - 1 do
+  local start = 'p' .. level
+  for _, member in ipairs(call('ZRANGE', fair, '[' .. start, '(' .. start .. ':', 'BYLEX', 'LIMIT', 0, 200)) do
+    lined[#lined + 1] = string.sub(member, 25)
+  end
+end
+for _, id in ipairs(lined) do
+  local packed = call('HGET', parked, id)
+  local fields = packed and cmsgpack.unpack(packed)
+  leave_line(id, call('HGET', ids, id), fields)
+  call('HDEL', ids, id)
+  local key = fields and key_of(fields)
+  if key then move_on(key) end
+end
+if #lined > 0 then return #lined end
 for level = -1, level_count() - 1 do
   local stream = level < 0 and suspects or level_stream(level)
   local entries = call('XRANGE', stream, '(' .. last_read(stream, group), '+', 'COUNT', 200)

@@ -1,6 +1,7 @@
 import { AGEING_MS } from '../../../transport/ageing.ts'
 import { PRIORITY } from '../entry.ts'
 import { LAST } from './admin.ts'
+import { FAIR } from './fair.ts'
 import { LINES, MOVE_ON } from './lines.ts'
 import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
 
@@ -8,9 +9,15 @@ import { ADD, CLAIMS, FIELDS, NOW, PRELUDE, RING, SHELVE } from './prelude.ts'
  * Priorities with ageing, as `transport/ageing.ts` has them: the streams of the levels are lines, and an entry's id tells since when
  * it is ready. What is read of a line goes before the first one of every other line.
  */
-const TAKE_TURNS = `${LAST}
+const TAKE_TURNS = `${LAST}${FIELDS}${FAIR}${SHELVE}
 local ageing = tonumber(queue[5] or '${AGEING_MS}')
 local function look(line)
+  if line.is_fair then
+    -- It stands where its oldest stands, so that none in it waits for ever.
+    local oldest = first_of('a' .. line.level)
+    line.ready_at = oldest and tonumber(string.sub(oldest, 3, 17))
+    return
+  end
   local first = call('XRANGE', line.stream, '(' .. line.last, '+', 'COUNT', 1)[1]
   line.ready_at = first and tonumber(string.match(first[1], '^%d+'))
 end
@@ -25,6 +32,11 @@ local function lines_of()
       local line = { level = level, mark = mark, name = claim .. ending, stream = stream, last = last_read(stream, group) }
       look(line)
       lines[#lines + 1] = line
+    end
+    if queue[6] then
+      local line = { level = level, mark = 't', name = claim .. '~', is_fair = true }
+      look(line)
+      if line.ready_at then lines[#lines + 1] = line end
     end
   end
   return lines
@@ -45,25 +57,51 @@ local function turn_of(lines)
   end
   return first, until_at
 end
+local function give_turn(member)
+  local id = string.sub(member, 25)
+  local ref, packed = call('HGET', ids, id), call('HGET', parked, id)
+  -- Somebody else's doing: nothing is known of it.
+  if not ref then return call('ZREM', fair, member) end
+  local fields = packed and cmsgpack.unpack(packed)
+  leave_line(id, ref, fields)
+  if fields then
+    call('HSET', ids, id, 't' .. call('XADD', turns, '*', unpack(fields)))
+  else
+    call('HDEL', ids, id)
+    shelve(id, bodiless(id), 'permanent', UNTURNED)
+  end
+end
+-- The first ones in line go into the stream of turns, where they are read at once.
+local function give_turns(level, count)
+  -- Redis refuses XADD when its memory is full, unless something was written before.
+  call('HDEL', meta, '')
+  local start = 'p' .. level
+  local members = call('ZRANGE', fair, '[' .. start, '(' .. start .. ':', 'BYLEX', 'LIMIT', 0, count)
+  for _, member in ipairs(members) do give_turn(member) end
+  if #members == 0 then call('ZREM', fair, first_of('a' .. level)) end
+end
 local max, lines, empty = tonumber(ARGV[3]), lines_of(), 0
+-- What a script that failed half way put there.
+if queue[6] and call('XLEN', turns) > 0 then read('t', claim .. '~', max) end
 while n < max and empty < 10 do
   local line, until_at = turn_of(lines)
   if not line then break end
   local count, before = max - n, n
-  -- Else all that is there may go.
-  if until_at < now then count = #call('XRANGE', line.stream, '(' .. line.last, whole(until_at), 'COUNT', count) end
+  -- Where no other line can have its turn before, all that is there may go.
+  if line.is_fair then
+    -- Its oldest says where it stands, and need not be its first: so one by one.
+    give_turns(line.level, until_at < now and 1 or count)
+  elseif until_at < now then
+    count = #call('XRANGE', line.stream, '(' .. line.last, whole(until_at), 'COUNT', count)
+  end
   local last = read(line.mark, line.name, count)
-  if last then
+  if last or line.is_fair then
     line.last = last
     look(line)
   else
     line.ready_at = nil
   end
-  line.is_asked, line.has_some = true, line.has_some or n > before
   if n == before then empty, unlined = empty + 1, unlined or last end
-end
-for _, line in ipairs(lines) do
-  if line.is_asked then hold_or_drop(line.stream, line.name, line.has_some) end
 end
 `
 
@@ -79,7 +117,7 @@ end
  * no write of ours when it is handed out.
  */
 export const CLAIM: string = `${PRELUDE}
-local queue = call('HMGET', meta, 'layout', 'paused', 'fence', 'levels', 'ageingMs')
+local queue = call('HMGET', meta, 'layout', 'paused', 'fence', 'levels', 'ageingMs', 'fair')
 if not is_known(queue[1]) then return { -1 } end
 ${NOW}${RING}
 if #call('ZRANGEBYSCORE', claims, '-inf', whole(now), 'LIMIT', 0, 1) > 0 then return { 1 } end
@@ -111,6 +149,7 @@ local function nothing()
   local behind = call('ZCARD', KEYS[16])
   local gone = call('HLEN', ids) - call('XLEN', suspects) - call('ZCARD', scheduled) - behind
   for level = 0, levels - 1 do gone = gone - call('XLEN', level_stream(level)) end
+  if queue[6] then gone = gone - call('ZLEXCOUNT', KEYS[27], '[p', '(q') - call('XLEN', KEYS[28]) end
   if #due == 500 or unlined then return { 0, 0, gone, behind } end
   local next_at = math.huge
   for _, key in ipairs({ scheduled, claims }) do
@@ -158,9 +197,11 @@ local function has_turn(mark, stream, entry_id, fields)
 end
 
 local out, refs, names, n = { 2, '', '', '' }, {}, {}, 0
+-- The claims of this receive, one for each stream that it asked.
+local asked = {}
 -- Answers the last entry that was read, which may not be handed out; nothing where there was none.
 local function read(mark, name, count)
-  local stream = place_of(mark)
+  local stream, before = place_of(mark), n
   local entries = take(stream, name, count)
   for _, entry in ipairs(entries or {}) do
     local fields = entry[2]
@@ -175,23 +216,14 @@ local function read(mark, name, count)
       out[n + 4] = is_plain and fields[4] or fields
     end
   end
+  asked[name] = { stream = stream, has_some = n > before or asked[name] and asked[name].has_some }
   return entries and entries[#entries][1]
-end
-local held = {}
-local function hold_or_drop(stream, name, has_some)
-  if has_some then
-    held[#held + 1] = name
-  else
-    -- Some versions make the consumer although there is nothing for it.
-    redis.pcall('XGROUP', 'DELCONSUMER', stream, group, name)
-  end
 end
 local function hand_out(mark, name, count)
   for _ = 1, 10 do
-    if not read(mark, name, count) or n > 0 then break end
+    if not read(mark, name, count) or n > 0 then return end
     unlined = true
   end
-  hold_or_drop(place_of(mark), name, n > 0)
 end
 
 if queue[2] then return nothing() end
@@ -199,17 +231,23 @@ if call('XLEN', suspects) > 0 then
   hand_out('s', claim .. '!', 1)
   if n > 0 then out[1] = 3 end
 end
-if n == 0 and levels > 1 then
+if n == 0 and (levels > 1 or queue[6]) then
   ${TAKE_TURNS}
   if n > 0 then out[1] = 4 end
 end
 if n == 0 then hand_out('', claim, ARGV[3]) end
+for name, one in pairs(asked) do
+  -- Some versions make the consumer although there is nothing for it.
+  if not one.has_some then redis.pcall('XGROUP', 'DELCONSUMER', one.stream, group, name) end
+end
 if n == 0 then return missing and { -2 } or nothing() end
 
 -- Grows with each batch, also after a failover that lost the last ones.
 local fence = whole(math.max(tonumber(queue[3] or '0') + 1, clock[1] * 1000000 + clock[2]))
 call('HSET', meta, 'fence', fence)
-for _, name in ipairs(held) do call('ZADD', claims, whole(now + ARGV[4]), name) end
+for name, one in pairs(asked) do
+  if one.has_some then call('ZADD', claims, whole(now + ARGV[4]), name) end
+end
 out[2] = fence
 -- Two texts for all: as items of the answer they cost both sides 0.5 µs a message more.
 out[3], out[4] = table.concat(refs, '\\n'), table.concat(names, '\\n')
@@ -220,7 +258,7 @@ return out
  * ARGV: group, cursor. Looks at a step of all ids and puts those on the shelf whose entry is gone though nobody has it: what a
  * worker has is found at the end of its lease. Answers the next cursor, and how many.
  */
-export const BURY_GONE: string = `${PRELUDE}${NOW}${FIELDS}${LINES}${SHELVE}
+export const BURY_GONE: string = `${PRELUDE}${NOW}${FIELDS}${FAIR}${LINES}${SHELVE}
 local page, buried = call('HSCAN', ids, ARGV[2], 'COUNT', 500), 0
 for i = 1, #page[2], 2 do
   local id, ref = page[2][i], page[2][i + 1]
@@ -231,6 +269,16 @@ for i = 1, #page[2], 2 do
       call('HDEL', parked, id)
       call('HDEL', ids, id)
       shelve(id, packed and cmsgpack.unpack(packed) or bodiless(id), 'permanent', packed and UNTIMED or GONE)
+      buried = buried + 1
+    end
+  elseif string.sub(ref, 1, 1) == 'f' then
+    local packed = call('HGET', parked, id)
+    local member = 'p' .. string.sub(ref, 2, 2) .. string.sub(ref, 18) .. id
+    if not (packed and call('ZSCORE', fair, member)) then
+      local fields = packed and cmsgpack.unpack(packed)
+      leave_line(id, ref, fields)
+      call('HDEL', ids, id)
+      shelve(id, fields or bodiless(id), 'permanent', UNTURNED)
       buried = buried + 1
     end
   elseif string.sub(ref, 1, 1) == 'b' then

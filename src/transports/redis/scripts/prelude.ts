@@ -1,4 +1,5 @@
-import { PRIORITY } from '../entry.ts'
+import { FAIR_KEY, PRIORITY } from '../entry.ts'
+import { FAIR } from './fair.ts'
 
 /**
  * The keys of the queue; see `keys.ts`. Behind them stand the indexes of the dead letters, one per class, what `LINES` needs, and from
@@ -11,10 +12,11 @@ local meta, ready, suspects, claims, ids, scheduled, parked, shelf, dead, audit 
 local function is_known(layout) return layout == '1' or layout == '2' or layout == '3' end
 local function level_stream(level) return level > 0 and KEYS[17 + level] or ready end
 -- The stream that a reference of \`ids\` points into, and its entry: \`s\` stands before one of suspects, \`p\` and a digit before one
--- of a level above 0. The mark alone names the stream.
+-- of a level above 0, \`t\` before one that has a fair key and was handed out. The mark alone names the stream.
 local function place_of(ref)
   local mark = string.sub(ref, 1, 1)
   if mark == 's' then return suspects, string.sub(ref, 2) end
+  if mark == 't' then return KEYS[28], string.sub(ref, 2) end
   if mark == 'p' then return level_stream(tonumber(string.sub(ref, 2, 2))), string.sub(ref, 3) end
   return ready, ref
 end
@@ -36,12 +38,13 @@ local function ring()
 end
 `
 
-/** Where a claim's messages are: one of suspects ends with an exclamation mark, one of a level above 0 with a caret and the level. */
+/** Where a claim's messages are: one of suspects ends with an exclamation mark, one of a level above 0 with a caret and the level, one of fair keys with a tilde. */
 export const CLAIMS = `
-local function ending_of(claim) return string.match(claim, '!$') or string.match(claim, '%^%d$') or '' end
+local function ending_of(claim) return string.match(claim, '[!~]$') or string.match(claim, '%^%d$') or '' end
 local function stream_of(claim)
   local ending = ending_of(claim)
   if ending == '' then return ready end
+  if ending == '~' then return KEYS[28] end
   return ending == '!' and suspects or level_stream(tonumber(string.sub(ending, 2)))
 end
 -- Nothing where somebody deleted the stream or its group: the next receive makes them again.
@@ -118,18 +121,18 @@ end
 `
 
 /**
- * The queue has a level from now on. A version that knows none looks for the owner, or for a layout that it knows: it finds no queue
- * then, instead of a part of one.
+ * The queue has `levels` or `fair` keys from now on. A version that knows neither looks for the owner, or for a layout that it knows: it
+ * finds no queue then, instead of a part of one.
  */
 export const RAISE = `
-local raised = 0
-local function raise(level)
-  if level <= raised then return end
-  raised = level
-  local is = call('HMGET', meta, 'layout', 'levels', 'owner')
-  local levels = tonumber(is[2] or '1')
-  if is[1] == '3' and levels > level then return end
-  call('HSET', meta, 'layout', '3', 'levels', math.max(levels, level + 1))
+local raised = {}
+local function raise(name, value)
+  if (raised[name] or 0) >= value then return end
+  raised[name] = value
+  local is = call('HMGET', meta, 'layout', name, 'owner')
+  local known = tonumber(is[2] or '0')
+  if is[1] == '3' and known >= value then return end
+  call('HSET', meta, 'layout', '3', name, math.max(known, value))
   if is[3] then
     call('HSET', meta, 'keeper', is[3])
     call('HDEL', meta, 'owner')
@@ -137,13 +140,18 @@ local function raise(level)
 end
 `
 
-/** A new entry of the stream that the message belongs to; `ids` says where it is. Needs FIELDS, but for `park`. */
-export const ADD: string = `${RAISE}
+/** A new entry of the stream that the message belongs to, or a place in the line of fair keys; `ids` says where it is. Needs FIELDS, but for `park`. */
+export const ADD: string = `${RAISE}${FAIR}
 local function add(id, fields, alone)
   local mark, level = '', level_of(fields)
   if level > 0 then
-    raise(level)
+    raise('levels', level + 1)
     mark = 'p' .. level
+  end
+  local key = field(fields, 'body') and field(fields, '${FAIR_KEY}')
+  if key and not alone then
+    raise('fair', 1)
+    return line_up_share(id, fields, level, key, weight_of(fields))
   end
   if alone then mark = 's' end
   call('HSET', ids, id, mark .. call('XADD', place_of(mark), '*', unpack(fields)))
@@ -171,5 +179,6 @@ end
 local LOST = 'body lost: its entry was deleted or trimmed by somebody while a worker held it'
 local GONE = 'body lost: its entry was deleted or trimmed by somebody before a worker had it'
 local UNTIMED = 'when it was due was deleted by somebody'
+local UNTURNED = 'body lost: it was deleted by somebody while it waited for its turn'
 local WAITED = 'body lost: it was deleted by somebody while it waited behind an earlier message of its key'
 `

@@ -1,4 +1,4 @@
-import { PRIORITY } from '../entry.ts'
+import { FAIR_KEY, FAIR_WEIGHT, PRIORITY } from '../entry.ts'
 import { LINES } from './lines.ts'
 import { ADD, FIELDS, NOW, PRELUDE, RING } from './prelude.ts'
 
@@ -107,15 +107,25 @@ if #chosen > 0 and not (refused and ARGV[1] == '1') then
       if string.sub(when, 1, 1) == 'd' then ready_at = now + ready_at end
     end
     -- Always behind id and body.
-    local level = ARGV[first + 4] == '${PRIORITY}' and tonumber(ARGV[first + 5]) or 0
-    if level > 0 then raise(level) end
+    local level, share_at, weight = 0, first + 4, 1
+    if ARGV[share_at] == '${PRIORITY}' then level, share_at = tonumber(ARGV[first + 5]), first + 6 end
+    local share = ARGV[share_at] == '${FAIR_KEY}' and ARGV[share_at + 1]
+    if share and ARGV[share_at + 2] == '${FAIR_WEIGHT}' then weight = tonumber(ARGV[share_at + 3]) end
+    if level > 0 then raise('levels', level + 1) end
+    if share then raise('fair', 1) end
     local key = ARGV[last - 1] == 'orderingKey' and ARGV[last]
     local has_turn = not key or enters(key, id)
-    if not has_turn or ready_at > now then
+    if not has_turn or ready_at > now or share then
       local fields = { unpack(ARGV, first, last) }
       fields[#fields + 1] = 'at'
       fields[#fields + 1] = whole(now)
-      if has_turn then park(id, fields, ready_at) else waits(key, id, fields, ready_at) end
+      if not has_turn then
+        waits(key, id, fields, ready_at)
+      elseif ready_at > now then
+        park(id, fields, ready_at)
+      else
+        line_up_share(id, fields, level, share, weight)
+      end
     else
       added[#added + 1] = id
       added[#added + 1] = (level > 0 and 'p' .. level or '') .. call('XADD', level_stream(level), '*', unpack(ARGV, first, last))

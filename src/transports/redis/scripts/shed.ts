@@ -1,4 +1,5 @@
 import { LAST } from './admin.ts'
+import { FAIR } from './fair.ts'
 import { LINES } from './lines.ts'
 import { FIELDS, NOW, PRELUDE, SHELVE } from './prelude.ts'
 
@@ -9,7 +10,7 @@ import { FIELDS, NOW, PRELUDE, SHELVE } from './prelude.ts'
  */
 export const SHED: string = `${PRELUDE}
 call('HDEL', meta, '')
-${NOW}${LAST}${FIELDS}${LINES}${SHELVE}
+${NOW}${LAST}${FIELDS}${FAIR}${LINES}${SHELVE}
 local group, most, up_to, reason, gone = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], 0
 local left = 5000
 local function shed_from(stream)
@@ -29,7 +30,29 @@ local function shed_from(stream)
     end
   end
 end
-for level = 0, math.min(up_to, level_count() - 1) do shed_from(level_stream(level)) end
+local function shed_shares(level)
+  local from, to = '[a' .. level, '(a' .. level .. ':'
+  while gone < most and left > 0 do
+    local members = call('ZRANGE', fair, from, to, 'BYLEX', 'LIMIT', 0, 500)
+    if #members == 0 then return end
+    for _, member in ipairs(members) do
+      from, left = '(' .. member, left - 1
+      local id = string.sub(member, 18)
+      local packed = gone < most and call('HGET', parked, id)
+      local fields = packed and cmsgpack.unpack(packed)
+      if fields and not key_of(fields) then
+        leave_line(id, call('HGET', ids, id), fields)
+        call('HDEL', ids, id)
+        if reason then shelve(id, fields, 'permanent', reason) end
+        gone = gone + 1
+      end
+    end
+  end
+end
+for level = 0, math.min(up_to, level_count() - 1) do
+  shed_from(level_stream(level))
+  shed_shares(level)
+end
 -- Those that were passed over are the last ones then.
 local kept = 0
 while gone < most and left > 0 do

@@ -10,6 +10,7 @@ import { PRELUDE } from './prelude.ts'
 export const ENSURE: string = `${PRELUDE}
 local TYPES = { 'hash', 'stream', 'stream', 'zset', 'hash', 'zset', 'hash', 'hash', 'zset', 'stream', [15] = 'hash' }
 for level = 1, ${LEVELS - 1} do TYPES[17 + level] = 'stream' end
+TYPES[28] = 'stream'
 local group, mode, found = ARGV[1], ARGV[4], {}
 local function differs(...) found[#found + 1] = { ... } end
 
