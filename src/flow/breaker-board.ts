@@ -42,6 +42,7 @@ export interface BreakerBoardOptions extends FleetRecordOptions {
 }
 
 const LOOK_EVERY_MS = 1_000
+/** Not of a look that the end of the app cuts off: nothing is tried again. */
 const NOT_SHARED = 'its breakers are not shared with other workers now; trying again'
 
 export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
@@ -81,7 +82,7 @@ export function breakerBoard(options: BreakerBoardOptions): BreakerBoard {
       failing = false
     } catch (error) {
       untold.back(ran)
-      if (!failing) warn(NOT_SHARED, error)
+      if (!failing && options.closed?.aborted !== true) warn(NOT_SHARED, error)
       failing = true
     }
   }

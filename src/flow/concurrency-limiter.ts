@@ -27,7 +27,9 @@ export interface ConcurrencyLimiter {
   problem(): string | undefined
   /** What waits goes back. */
   stop(): void
-  /** Gives back what runs no more. */
+  /** After `stop`: when what runs no more is given back, however long the store is away. */
+  settled(): Promise<void>
+  /** What is not given back yet ends by itself. */
   close(): Promise<void>
 }
 
@@ -116,10 +118,11 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
         ? undefined
         : `queue "${queue}": its slots (concurrencyLimit) cannot be renewed`,
     stop: rounds.stop,
+    settled: rounds.settled,
     close: () => {
       rounds.stop()
       keeper.close()
-      return rounds.settled()
+      return rounds.end()
     },
   }
 }

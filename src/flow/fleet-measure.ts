@@ -10,6 +10,7 @@ import { type Measure, measured, type Ran } from './measure.ts'
 export interface FleetMeasure {
   /** Tells the store of it, now and then, with what others gave meanwhile. */
   add(ran: Ran): void
+  /** At the end, so a failure is not said: nobody misses what one process has seen last. */
   flush(): Promise<void>
   /** Undefined when nobody has written one. Rejects with what the store threw. */
   read(): Promise<Measure | undefined>
@@ -37,6 +38,7 @@ export function fleetMeasure(options: FleetMeasureOptions): FleetMeasure {
   let toldAt: number | undefined
   let telling: Promise<void> | undefined
   let failing = false
+  let ending = false
 
   const tell = async (): Promise<void> => {
     const ran = untold
@@ -51,12 +53,12 @@ export function fleetMeasure(options: FleetMeasureOptions): FleetMeasure {
     } catch (error) {
       untold = sum(untold, ran)
       const what = `the store was not told how long handlers take (${messageOfError(error)})`
-      if (!failing) logger.warn(`queue "${queue}": ${what}; trying again`, { queue })
+      if (!failing && !ending) logger.warn(`queue "${queue}": ${what}; trying again`, { queue })
       failing = true
     }
   }
 
-  const flush = (): Promise<void> => {
+  const tellUntold = (): Promise<void> => {
     if (untold.runs === 0) return telling ?? Promise.resolve()
     telling ??= tell().finally(() => {
       telling = undefined
@@ -69,9 +71,12 @@ export function fleetMeasure(options: FleetMeasureOptions): FleetMeasure {
       untold = sum(untold, ran)
       toldAt ??= clock.now()
       // Spread, so that processes that began together do not meet in the store each time.
-      if (clock.now() - toldAt >= TELL_EVERY_MS * (1 + random() / 2)) void flush()
+      if (clock.now() - toldAt >= TELL_EVERY_MS * (1 + random() / 2)) void tellUntold()
     },
-    flush,
+    flush: () => {
+      ending = true
+      return tellUntold()
+    },
     read: async () => {
       const found = await states.read(name)
       return found && readState(found.value, readMeasure)

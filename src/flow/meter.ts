@@ -15,7 +15,7 @@ export interface Meter {
   own(): Measure | undefined
   /** Of all processes; undefined without a store, or when nobody has written one. Rejects with what the store threw. */
   fleet(): Promise<Measure | undefined>
-  /** Gives the store what it was not told yet. */
+  /** At the end: gives the store what it was not told yet. What it does not take is not missed, and the log says nothing. */
   flush(): Promise<void>
 }
 

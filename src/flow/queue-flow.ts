@@ -44,6 +44,8 @@ export interface QueueFlow {
   stop(): void
   /** When the worker begins to receive; `onSlots` is told each change of their number. */
   start(onSlots: (slots: number) => void): void
+  /** After `stop`, when nothing runs: until the store has what it is to have. The caller bounds it. */
+  settled(): Promise<void>
   close(): Promise<void>
 }
 
@@ -153,6 +155,9 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
     start: (onSlots) => {
       control?.start(() => onSlots(slots()))
       kill?.start(() => onSlots(slots()))
+    },
+    settled: async () => {
+      await Promise.all([limits?.settled(), meter.flush()])
     },
     close: async () => {
       control?.close()

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../model/clock.ts'
+import { type Cancel, type Clock, pause } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import { isRefusedCall } from '../store/refused-call.ts'
 import type { HeldSlot, SlotLimits, Slots } from '../store/slots.ts'
@@ -16,8 +16,10 @@ export interface SlotRounds {
   appetite(): number
   /** What waits goes back, and nothing waits from now on. */
   stop(): void
-  /** When all is given back that can be: what is not now ends by itself. */
+  /** After `stop`: when all is given back, however long the store is away. The caller bounds it. */
   settled(): Promise<void>
+  /** Gives up once the call under way is over: what is not given back ends by itself. */
+  end(): Promise<void>
 }
 
 export interface SlotRoundsOptions {
@@ -105,6 +107,10 @@ export function slotRounds(options: SlotRoundsOptions): SlotRounds {
     appetite: () => appetite,
     stop: asks.stop,
     async settled() {
+      while (!closing && (running !== undefined || released.length > 0))
+        await (running ?? pause(clock, POLL_MIN_MS))
+    },
+    async end() {
       while (running !== undefined) await running
       closing = true
       cancel?.()

@@ -39,6 +39,8 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
           if ((await part.prune(BATCH)) < BATCH) break
         }
       } catch (cause) {
+        // Cut off by the end of the app: nothing is tried again.
+        if (stopped) return
         logger.warn(`pruning the ${what} failed; trying again later`, { cause })
       }
     }

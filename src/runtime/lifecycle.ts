@@ -118,7 +118,10 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
 }
 
 interface Draining {
-  /** Until nothing runs, nobody is told of a dead letter and no send is under way any more, or until the time is over. */
+  /**
+   * Until nothing runs, the slots of the fleet are given back, nobody is told of a dead letter and no send is under way any more, or
+   * until the time is over.
+   */
   drain(timeoutMs: number): Promise<void>
   /** The time is over now. */
   hurry(): void
@@ -140,8 +143,9 @@ function drainingOf<Tx>(options: LifecycleOptions<Tx>): Draining {
       // Whoever is told of a dead letter may send, or ask the admin for it: before the end of all calls.
       const inTime = (work: Promise<unknown>): Promise<boolean> =>
         bounded(clock, Math.max(0, endsAt - clock.now()), Promise.race([work, hurried.promise]))
-      await inTime(announced.ended())
-      await inTime(underWay.ended())
+      const settled = [...workers.values()].map((worker) => worker.settled())
+      const sent = announced.ended().then(() => underWay.ended())
+      await inTime(Promise.all([...settled, sent]))
     },
   }
 }

@@ -18,6 +18,8 @@ export interface Worker {
   stop(): void
   /** Resolves when nothing runs and everything is settled. */
   drained(): Promise<void>
+  /** Once drained: resolves when its slots of the fleet are given back, however long the store is away. The caller bounds it. */
+  settled(): Promise<void>
   /** Tells every handler to stop and gives its message back, uncounted. */
   shutDown(): void
   close(): Promise<void>
@@ -97,6 +99,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
       await loop
       await held.empty()
     },
+    settled: flow.settled,
     shutDown: held.shutDown,
     close: async () => {
       stopped.abort()

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { silentLogger } from 'millrace'
+import { memoryStore } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
 import { breakerHeld, CLOSED } from '../../src/flow/breaker.ts'
 import { type BreakerFleet, fleetCounted } from '../../src/flow/breaker-fleet.ts'
 import { breakers } from '../../src/flow/breakers.ts'
 import { gateThrottled } from '../../src/flow/gate.ts'
+import { connectStore } from '../stores/store-harness.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const gate = { startPerSecond: 1, stepMs: 5_000 }
@@ -53,4 +56,22 @@ test('That more downstreams ask for a pause than are remembered is said, once in
   await pauseAll(450)
   assert.equal(lines.length, 2)
   made.close()
+})
+
+test('A look at the store that the end of the app cuts off is not said to be tried again.', async () => {
+  const clock = virtualClock()
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const store = await connectStore(memoryStore(), clock)
+  const cut = Promise.withResolvers<never>()
+  const states = { ...store.states, read: () => cut.promise }
+  const app = new AbortController()
+  const common = { queue: 'q', settings, clock, random: Math.random, logger }
+  const made = breakers({ ...common, store: { ...store, states }, closed: app.signal })
+  const looked = made.ready()
+  app.abort()
+  cut.reject(new Error('the store is closed'))
+  await looked
+  made.close()
+  assert.deepEqual(lines, [])
 })

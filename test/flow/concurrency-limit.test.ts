@@ -293,6 +293,44 @@ test('A worker that closes gives back its slots and what waits for one, at once.
   await closeNow(look, clock)
 })
 
+test('A close waits within its time until the store has its slots back, however often it asks for that.', async () => {
+  const { store, state } = awayStore()
+  const { apps, clock, queue, send, transport } = await fleet(
+    { max: 1 },
+    { store, apps: 2, handlerMs: 10_000 },
+  )
+  await send('a', 1)
+  await clock.advance(9_000)
+  state.away = true
+  let closed = 0
+  const closing = apps.map((one) => one.close({ timeoutMs: 30_000 }).finally(() => closed++))
+  await clock.advance(10_000)
+  assert.equal(closed, 1, 'the one that ran the message has its slot still')
+  state.away = false
+  await clock.advance(1_000)
+  await Promise.all(closing)
+  const parts = { transport, store, queues: [queue], clock, logger: silentLogger }
+  const look = await createMillrace(parts)
+  assert.equal((await look.admin.slots(queue))?.held, 0)
+  await closeNow(look, clock)
+})
+
+test('A close takes no longer than its time for slots that the store does not take back.', async () => {
+  const { store, state } = awayStore()
+  const { app, clock, seen, send } = await fleet({ max: 1 }, { store, apps: 1, handlerMs: 5_000 })
+  await send('a', 1)
+  await clock.advance(4_000)
+  state.away = true
+  let isClosed = false
+  const closing = app.close({ timeoutMs: 8_000 }).then(() => {
+    isClosed = true
+  })
+  await clock.advance(7_900)
+  assert.deepEqual([seen.ended, isClosed], [1, false])
+  await clock.advance(500)
+  await closing
+})
+
 test('A message that a breaker or a rate keeps back holds no slot.', async () => {
   const clock = virtualClock()
   const queue = defineQueue({

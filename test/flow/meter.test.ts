@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLogger } from 'millrace'
+import { createMillrace, defineQueue, silentLogger } from 'millrace'
+import { memory } from 'millrace/memory'
+import { memoryStore, type StoreConnector } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
+import { z } from 'zod'
 import { meter } from '../../src/flow/meter.ts'
+import { pause } from '../../src/model/clock.ts'
 import type { Store } from '../../src/store/store.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { flowStores, freshQueue } from './flow-stores.ts'
@@ -104,6 +108,49 @@ test('What others were always faster to write is told the next time.', async () 
   store.states.swap = swap
   await one.flush()
   assert.equal((await one.fleet())?.runs, 1)
+})
+
+test('A store that did not take the last of it is not said to be tried again: nothing is, after the end.', async () => {
+  const clock = virtualClock()
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const one = meter({ queue: 'q', clock, random: () => 0, logger, store: failing() })
+  one.began()
+  one.ended(5)
+  await one.flush()
+  assert.deepEqual(lines, [])
+})
+
+test('A close tells a slow store within its time how long handlers took.', async () => {
+  const clock = virtualClock()
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const queue = defineQueue({ name: 'q', owner: 'team-flow', payload: z.number() })
+  const kept = memoryStore()
+  const store: StoreConnector = {
+    ...kept,
+    connect: async (context) => {
+      const found = await kept.connect(context)
+      const slow = async (name: string) => {
+        await pause(clock, 1_000)
+        return found.states.read(name)
+      }
+      return { ...found, states: { ...found.states, read: slow } }
+    },
+  }
+  const transport = memory()
+  const app = await createMillrace({ transport, store, queues: [queue], clock, logger })
+  app.work(queue, () => undefined)
+  await app.start()
+  await app.send(queue, 1)
+  await clock.advance(100)
+  const closing = app.close()
+  await clock.advance(5_000)
+  await closing
+  const look = await createMillrace({ transport, store: kept, queues: [queue], clock, logger })
+  const { handlerMs } = await look.admin.scale(queue)
+  assert.equal(typeof handlerMs, 'number')
+  assert.deepEqual(lines, [])
 })
 
 for (const broken of ['', 'paused', '[]', '{"at":1}', '{"at":"1","since":1,"runs":1,"busyMs":1}']) {

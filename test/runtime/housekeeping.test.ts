@@ -49,6 +49,20 @@ test('a failing inbox is told of and asked again', async () => {
   keeping.stop()
 })
 
+test('a sweep that the end of the app cuts off is not said to be tried again', async () => {
+  const clock = virtualClock()
+  const cut = Promise.withResolvers<number>()
+  const warned: string[] = []
+  const logger = { ...silentLogger, warn: (message: string) => void warned.push(message) }
+  const parts = { inbox: { prune: () => cut.promise }, store: undefined }
+  const keeping = startHousekeeping({ clock, parts, random: () => 0.5, logger })
+  await clock.advance(60_000)
+  keeping.stop()
+  cut.reject(new Error('the connection was closed'))
+  await clock.advance(60_000)
+  assert.deepEqual(warned, [])
+})
+
 test('keys are kept as long as the queues need, at least 7 days; less is refused', () => {
   assert.equal(resolveTtlMs('inbox', undefined, 3 * DAY_MS), 7 * DAY_MS)
   assert.equal(resolveTtlMs('inbox', undefined, 30 * DAY_MS), 30 * DAY_MS)
