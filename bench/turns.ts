@@ -37,7 +37,7 @@ export const question: Question = {
   ]),
   share: 0.2,
   limitMs: 40_000,
-  backends: ['memory', 'sqlite', 'postgres'],
+  backends: ['memory', 'sqlite', 'postgres', 'redis'],
   oursOnly: true,
   async ask({ open, messages, limitMs }) {
     const figures: Record<string, number> = {}
