@@ -51,17 +51,25 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   let begun: Promise<void> | undefined
   let startFailure: unknown
   let ending: Promise<void> | undefined
+  let isSignalled = false
   let relay: Relay | undefined
   let housekeeping: Housekeeping | undefined
   const draining = drainingOf(options)
   let unlisten: (() => void) | undefined
 
   const begin = async (): Promise<void> => {
-    if (options.signals) unlisten ??= closeOnSignals(close, resolved)
+    const closeAsSignalled = (given?: CloseOptions): void => {
+      isSignalled = true
+      void close(given)
+    }
+    if (options.signals) unlisten ??= closeOnSignals(closeAsSignalled, resolved)
     relay ??= relayOf(options)
     housekeeping ??= startHousekeeping({ ...resolved, parts })
     startFailure = undefined
-    for (const worker of workers.values()) await worker.start()
+    const isWhole = await startAll(workers, () => ending !== undefined, closed.signal)
+    // Whoever sent a signal wanted this end: nothing has failed.
+    if (isWhole || isSignalled) return
+    throw new MillraceError('MILLRACE_CLOSED', 'the app was closed while it was starting')
   }
 
   const failed = (error: unknown): never => {
@@ -117,6 +125,25 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   }
 }
 
+/** False when a close has overtaken it. */
+async function startAll(
+  workers: ReadonlyMap<string, Worker>,
+  isClosing: () => boolean,
+  closed: AbortSignal,
+): Promise<boolean> {
+  for (const worker of workers.values()) {
+    if (isClosing()) return false
+    try {
+      await worker.start()
+    } catch (error) {
+      // Its connection was closed under it.
+      if (closed.aborted) return false
+      throw error
+    }
+  }
+  return true
+}
+
 interface Draining {
   /**
    * Until nothing runs, the slots of the fleet are given back, nobody is told of a dead letter and no send is under way any more, or
@@ -151,17 +178,17 @@ function drainingOf<Tx>(options: LifecycleOptions<Tx>): Draining {
 }
 
 function closeOnSignals(
-  close: (options?: CloseOptions) => Promise<void>,
+  close: (options?: CloseOptions) => void,
   { logger, clock }: ResolvedOptions,
 ): () => void {
   const acts: SignalActs = {
     first: (signal) => {
       logger.info(`${signal}: draining`)
-      void close()
+      close()
     },
     second: (signal) => {
       logger.info(`${signal}: aborting what still runs`)
-      void close({ timeoutMs: 0 })
+      close({ timeoutMs: 0 })
     },
   }
   return onSignals(acts, clock)

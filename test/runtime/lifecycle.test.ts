@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
-import { hasCode, PermanentError } from 'millrace'
+import { defineQueue, hasCode, PermanentError } from 'millrace'
 import { closeNow, orderSchema, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => undefined)
@@ -370,6 +370,24 @@ test('a failing onDeadLetter hook changes nothing for the message', async () => 
   assert.ok(lines.some((line) => line.level === 'error' && line.message.includes('is dead')))
   assert.equal((await app.admin.stats(queue)).dead, 1)
   await closeNow(app, clock)
+})
+
+test('a start that a close overtakes is closed, and begins nothing more', async () => {
+  const other = defineQueue({ name: 'other', owner: 'team-orders', payload: orderSchema })
+  const { app, clock, queue } = await stage({ beside: [other] })
+  let runs = 0
+  for (const one of [queue, other]) {
+    app.work(one, () => {
+      runs++
+    })
+    await app.send(one, { orderId: 'a' })
+  }
+  const starting = app.start()
+  const closing = app.close()
+  await assert.rejects(starting, { code: 'MILLRACE_CLOSED', message: /while it was starting/ })
+  await clock.advance(1_000)
+  await closing
+  assert.equal(runs, 0)
 })
 
 test('a closed app does not start again, whether it had been started or not', async () => {
