@@ -276,6 +276,7 @@ export interface DeadLetterListOptions {
 }
 
 export interface DeadLetterPage {
+  /** Newest first. Fewer than the limit, with a cursor, where their bodies are more than 16 MiB. */
   readonly items: readonly DeadLetterView[]
   readonly cursor: string | null
 }

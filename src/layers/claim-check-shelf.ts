@@ -1,13 +1,14 @@
 import type { DeadLetter } from '../model/dead-letter.ts'
 import type { Envelope } from '../model/envelope.ts'
+import { PAGE_BYTES_MAX } from '../transport/shelf-page.ts'
 import type { Shelf } from '../transport/transport.ts'
 import { referenceOf } from './blob-reference.ts'
 import type { Blobs } from './blobs.ts'
 
-/** How many bytes of bodies one page fetches; the letters behind them show their reference, and `get` shows each whole. */
-const PAGE_BYTES_MAX = 16_777_216
-
-/** Dead letters as they were sent, as far as their blobs are there. A redrive moves the reference. */
+/**
+ * Dead letters as they were sent, as far as their blobs are there. A page fetches no more than it may have; the letters behind that show
+ * their reference, and `get` shows each whole. A redrive moves the reference.
+ */
 export function claimCheckShelf(inner: Shelf, blobs: Blobs, signal: AbortSignal): Shelf {
   const whole = async (queue: string, letter: DeadLetter): Promise<DeadLetter> => ({
     ...letter,

@@ -54,7 +54,10 @@ async function list(
       places.map((place, level) => pageFrom(shelf, place, from[level] ?? null, options)),
     )
     const items = newest(
-      pages.map((page, level) => page.items.map((letter) => atLevel(letter, queue, level))),
+      pages.map(({ items, cursor }, level) => ({
+        letters: items.map((letter) => atLevel(letter, queue, level)),
+        isAll: cursor === null,
+      })),
       options.limit,
     )
     const next = await Promise.all(
@@ -133,14 +136,24 @@ function atLevel(letter: DeadLetter, queue: string, level: number): DeadLetter {
   return { ...letter, queue, envelope: { ...withoutDelay(letter.envelope), priority: level } }
 }
 
-/** The first ones of all, each level in its own order. */
-function newest(levels: readonly (readonly DeadLetter[])[], limit: number): readonly DeadLetter[] {
+interface LevelPage {
+  readonly letters: readonly DeadLetter[]
+  /** False: more of this level come behind them. */
+  readonly isAll: boolean
+}
+
+/**
+ * The first ones of all, each level in its own order. A page that ended before its limit hides what comes next in its level, so nothing
+ * of the others goes before that.
+ */
+function newest(levels: readonly LevelPage[], limit: number): readonly DeadLetter[] {
   const at = levels.map(() => 0)
   const found: DeadLetter[] = []
   while (found.length < limit) {
     let next: DeadLetter | undefined
-    for (const [level, letters] of levels.entries()) {
+    for (const [level, { letters, isAll }] of levels.entries()) {
       const one = letters[at[level] ?? 0]
+      if (one === undefined && !isAll) return found
       if (one !== undefined && (next === undefined || one.deadAt > next.deadAt)) next = one
     }
     if (next === undefined) return found

@@ -27,4 +27,6 @@ export interface SqliteStatement {
   run(...params: readonly unknown[]): { readonly changes: number | bigint }
   get(...params: readonly unknown[]): unknown
   all(...params: readonly unknown[]): readonly unknown[]
+  /** Row by row; whoever stops reads no further. */
+  iterate(...params: readonly unknown[]): Iterable<unknown>
 }

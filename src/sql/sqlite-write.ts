@@ -59,7 +59,7 @@ let turn: Promise<void> | undefined
  * Lets timers and sockets have their turn. SQLite answers at once, so a worker's chain of receive and settle would
  * otherwise run in microtasks only: a drain of 50,000 messages was measured to hold up every timer for 1.9 s.
  */
-function nextTurn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   turn ??= new Promise((resolve) => {
     setImmediate(() => {
       turn = undefined

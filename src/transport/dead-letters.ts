@@ -42,12 +42,20 @@ export function deadLetters(): DeadLetters {
       while (at > 0 && found.length <= options.limit) {
         at -= 1
         const letter = order[at] as DeadLetter
-        if (current(letter) && matches(letter, options)) found.push(letter)
+        if (!current(letter) || !matches(letter, options)) continue
+        found.push(options.bodies === false ? bare(letter) : letter)
       }
       return pageOf(found, options.limit)
     },
     count: (filter) => order.filter((letter) => current(letter) && matches(letter, filter)).length,
   }
+}
+
+const noBytes = new Uint8Array(0)
+
+/** As of those that would have to read it: who asks for no bodies must not count on one. */
+function bare(letter: DeadLetter): DeadLetter {
+  return { ...letter, envelope: { ...letter.envelope, body: noBytes } }
 }
 
 function placeOf(letter: DeadLetter): ShelfPlace {

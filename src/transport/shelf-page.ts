@@ -29,11 +29,25 @@ export function startOf({ cursor }: Pick<ShelfListOptions, 'cursor'>): ShelfPlac
   ])
 }
 
-/** A page of what was found in order. Ask for one more than `limit`: it tells whether there is a next page. */
-export function pageOf(found: readonly DeadLetter[], limit: number): ShelfPage {
-  const items = found.slice(0, limit)
-  const last = items.at(-1)
-  return { items, cursor: found.length > limit && last ? cursorAt(last) : null }
+/** Bytes of bodies in one page, unless its first letter has more: 500 letters may have 16 MiB each. */
+export const PAGE_BYTES_MAX = 16_777_216
+
+/**
+ * A page of what was found in order, no more of it than a page may have. Give one more than `limit`: it tells whether there is a next
+ * page. What comes bit by bit is not read further than the page needs.
+ */
+export function pageOf(found: Iterable<DeadLetter>, limit: number): ShelfPage {
+  const items: DeadLetter[] = []
+  let bytes = 0
+  for (const letter of found) {
+    bytes += letter.envelope.body.byteLength
+    const last = items.at(-1)
+    if (last && (items.length >= limit || bytes > PAGE_BYTES_MAX)) {
+      return { items, cursor: cursorAt(last) }
+    }
+    items.push(letter)
+  }
+  return { items, cursor: null }
 }
 
 function cursorAt({ deadAt, envelope }: DeadLetter): string {

@@ -245,12 +245,15 @@ export interface ShelfListOptions extends ShelfFilter {
   readonly limit: number
   /** From the page before; opaque. */
   readonly cursor?: string
-  /** `false`: nobody will look at the bodies, so those that lie elsewhere need not be fetched. Default true. */
+  /**
+   * `false`: nobody will look at the bodies, nor at fair keys. Those that lie elsewhere need not be fetched; letters may come without
+   * both, where reading them costs. Default true.
+   */
   readonly bodies?: boolean
 }
 
 export interface ShelfPage {
-  /** Newest first, by `deadAt`, then id. */
+  /** Newest first, by `deadAt`, then id. With bodies they may be fewer than `limit` and not the last, so that a page has its bound. */
   readonly items: readonly DeadLetter[]
   readonly cursor: string | null
 }

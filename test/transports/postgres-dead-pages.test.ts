@@ -9,6 +9,7 @@ import { quoteIdentifier } from '../../src/sql/pg-name.ts'
 import { statementsIn as storeStatementsIn } from '../../src/stores/postgres/database.ts'
 import * as storeStatements from '../../src/stores/postgres/statements.ts'
 import { MOMENT_MAX_MS } from '../../src/transport/refusal.ts'
+import { PAGE_BYTES_MAX } from '../../src/transport/shelf-page.ts'
 import type { Shelf } from '../../src/transport/transport.ts'
 import * as adminStatements from '../../src/transports/postgres/admin-statements.ts'
 import * as keyStatements from '../../src/transports/postgres/key-statements.ts'
@@ -88,13 +89,17 @@ async function pagesOf(
   table: string,
   queue: unknown,
   statements: readonly [all: string, ofClass: string],
+  bare: readonly [all: string, ofClass: string],
 ): Promise<void> {
   const client = await pool.connect()
   try {
     const place = [queue, MOMENT_MAX_MS, HALF_WAY.deadAt, HALF_WAY.id, PAGE]
     await client.query(`ANALYZE ${table}`)
-    await planned({ client, table, statement: statements[0], params: place })
-    await planned({ client, table, statement: statements[1], params: [...place, 'permanent'] })
+    const bounded = [...place, PAGE_BYTES_MAX]
+    await planned({ client, table, statement: statements[0], params: bounded })
+    await planned({ client, table, statement: statements[1], params: [...bounded, 'permanent'] })
+    await planned({ client, table, statement: bare[0], params: place })
+    await planned({ client, table, statement: bare[1], params: [...place, 'permanent'] })
   } finally {
     client.release()
   }
@@ -148,7 +153,8 @@ for (const { name, url } of postgresServers()) {
        FROM generate_series(1, ${LETTERS}) AS n`,
     )
     const sql = statementsIn(bench.schema)
-    await pagesOf(pool, table, 1, [sql.LIST_DEAD, sql.LIST_DEAD_OF_CLASS])
+    const bare = [sql.LIST_DEAD_BARE, sql.LIST_DEAD_BARE_OF_CLASS] as const
+    await pagesOf(pool, table, 1, [sql.LIST_DEAD, sql.LIST_DEAD_OF_CLASS], bare)
     const { shelf } = bench.transport
     assert.ok(shelf)
     await walk(shelf, 'q')
@@ -172,7 +178,8 @@ for (const { name, url } of postgresServers()) {
        FROM ${table}, generate_series(2, ${LETTERS}) AS n`,
     )
     const sql = storeStatementsIn(schema)
-    await pagesOf(pool, table, 'q', [sql.LIST_LETTERS, sql.LIST_LETTERS_OF_CLASS])
+    const bare = [sql.LIST_LETTERS_BARE, sql.LIST_LETTERS_BARE_OF_CLASS] as const
+    await pagesOf(pool, table, 'q', [sql.LIST_LETTERS, sql.LIST_LETTERS_OF_CLASS], bare)
     await walk(store.shelf, 'q')
   })
 }

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { sqlite } from 'millrace/sqlite'
 import { sqliteStore } from 'millrace/store'
 import { virtualClock } from 'millrace/testing'
+import { matching } from '../../src/deadletters/redrive.ts'
 import type { DeadLetter } from '../../src/model/dead-letter.ts'
 import { freshHistory } from '../../src/model/history.ts'
 import { silentLogger } from '../../src/model/logger.ts'
@@ -24,6 +25,7 @@ interface Stored {
   readonly ids: readonly string[]
   /** Counted on a connection of its own. */
   readonly rows: (table: 'message' | 'dead_letter') => number
+  readonly write: (sql: string) => void
 }
 
 async function stored(t: TestContext): Promise<Stored> {
@@ -48,7 +50,7 @@ async function stored(t: TestContext): Promise<Stored> {
   })
   const rows: Stored['rows'] = (table) =>
     Number(other.prepare(`SELECT count(*) AS n FROM millrace_${table}`).get()?.n)
-  return { transport, shelf, ids, rows }
+  return { transport, shelf, ids, rows, write: (sql) => other.exec(sql) }
 }
 
 async function buried(t: TestContext): Promise<Stored> {
@@ -129,7 +131,41 @@ test('so does a shed, to the dead letters too, and it removes as many as it was 
   assert.equal(rows('dead_letter'), MESSAGES - 1)
 })
 
-test('so do the redrive and the discard of a store', async (t) => {
+test('pages of many dead letters, and a look at each, let the event loop turn', async (t) => {
+  const { shelf, rows, write } = await stored(t)
+  write(`WITH RECURSIVE each (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM each WHERE n < 2500)
+    INSERT INTO millrace_dead_letter (queue_id, id, dead_at, error_class, reason, owner, priority, sent_at, counted,
+      crashes, redrives, headers, records, body)
+    SELECT queue_id, n, n, 'permanent', 'no', 'team', 0, 0, 1, 0, 0, '{}', '[]', x'00'
+    FROM each, (SELECT queue_id FROM millrace_message LIMIT 1)`)
+  assert.equal(rows('dead_letter'), 2_500)
+  let seen = 0
+  const pages = await turnsWhile(async () => {
+    for await (const _ of matching(shelf, QUEUE, {})) seen += 1
+  })
+  assert.equal(seen, 2_500)
+  assert.ok(pages >= 5, `5 pages, ${pages} turns`)
+  const looks = await turnsWhile(async () => {
+    for (let n = 1; n <= 50; n++) assert.ok(await shelf.get(QUEUE, String(n)))
+  })
+  assert.ok(looks >= 50, `50 letters, ${looks} turns`)
+})
+
+/** How often the event loop turns. */
+async function turnsWhile(run: () => Promise<void>): Promise<number> {
+  let turns = 0
+  let isOver = false
+  const turn = (): void => {
+    turns += 1
+    if (!isOver) setImmediate(turn)
+  }
+  setImmediate(turn)
+  await run()
+  isOver = true
+  return turns
+}
+
+test('the redrive and the discard of a store let the event loop turn after 4 MiB, too', async (t) => {
   const { file, dispose } = await databaseFile()
   const store = await sqliteStore({ file }).connect({
     ...{ signal, clock: virtualClock(), random: Math.random, logger: silentLogger },

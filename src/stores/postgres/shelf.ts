@@ -2,9 +2,10 @@ import type { DeadLetter } from '../../model/dead-letter.ts'
 import { errorClassOf } from '../../model/history.ts'
 import type { Row } from '../../sql/executor.ts'
 import { bytesArray, numberArray, textArray } from '../../sql/pg-array.ts'
+import { withBodies } from '../../sql/pg-page.ts'
 import type { StoredShelf } from '../../store/stored-shelf.ts'
 import { MOMENT_MAX_MS } from '../../transport/refusal.ts'
-import { pageOf, startOf } from '../../transport/shelf-page.ts'
+import { PAGE_BYTES_MAX, pageOf, startOf } from '../../transport/shelf-page.ts'
 import type { AuditEntry, AuditNote, ShelfFilter } from '../../transport/transport.ts'
 import { envelopeFrom, envelopeText, letterFrom, letterText } from '../stored-message.ts'
 import { type Database, momentOf } from './database.ts'
@@ -15,14 +16,15 @@ export function postgresShelf({ sql, query }: Database): StoredShelf {
       await query(sql.PUT_LETTERS, columns(batch))
     },
     async list(queue, options) {
-      const { errorClass, limit } = options
+      const { errorClass, limit, bodies = true } = options
       const start = startOf(options)
       const place = [before(options), momentParam(start.deadAt), start.id, limit + 1]
-      const rows =
-        errorClass === undefined
-          ? await query(sql.LIST_LETTERS, [queue, ...place])
-          : await query(sql.LIST_LETTERS_OF_CLASS, [queue, ...place, errorClass])
-      return pageOf(rows.map(deadLetterOf), limit)
+      const ofClass = errorClass === undefined ? [] : [errorClass]
+      const all = bodies ? sql.LIST_LETTERS : sql.LIST_LETTERS_BARE
+      const some = bodies ? sql.LIST_LETTERS_OF_CLASS : sql.LIST_LETTERS_BARE_OF_CLASS
+      const params = [queue, ...place, ...(bodies ? [PAGE_BYTES_MAX] : []), ...ofClass]
+      const rows = await query(errorClass === undefined ? all : some, params)
+      return pageOf(rows.map(deadLetterOf), bodies ? withBodies(rows, limit) : limit)
     },
     async get(queue, id) {
       const [row] = await query(sql.GET_LETTER, [queue, id])

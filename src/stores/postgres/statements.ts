@@ -87,15 +87,39 @@ ORDER BY queue COLLATE "C", id COLLATE "C"
 ON CONFLICT (queue, id) DO UPDATE SET
   dead_at = greatest(excluded.dead_at, there.dead_at + interval '1 millisecond'),
   error_class = excluded.error_class, letter = excluded.letter, message = excluded.message, body = excluded.body`
-/** Parameters: queue, dead before, place (dead at, id), most. A bare `dead_at` in the order would be the number above: a sort of all. */
+/**
+ * Parameters: queue, dead before, place (dead at, id), most, bytes of bodies in all, class. Rows behind these bytes come without their
+ * bodies; the length of one is known without reading it. A bare `dead_at` in the order would be the number that is selected: a sort of all.
+ */
 export const LIST_LETTERS = `
-SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message, body
+SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message,
+  CASE WHEN sum(octet_length(body)) OVER newest <= greatest($6::bigint, octet_length(body)) THEN body END AS body
+FROM (
+  SELECT * FROM {schema}.store_dead_letter AS dead
+  WHERE queue = $1::text AND dead_at <= to_timestamp($2::float8 / 1000)
+    AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
+  ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer) AS page
+WINDOW newest AS (ORDER BY page.dead_at DESC, page.id DESC)
+ORDER BY page.dead_at DESC, page.id DESC`
+export const LIST_LETTERS_OF_CLASS = `
+SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message,
+  CASE WHEN sum(octet_length(body)) OVER newest <= greatest($6::bigint, octet_length(body)) THEN body END AS body
+FROM (
+  SELECT * FROM {schema}.store_dead_letter AS dead
+  WHERE queue = $1::text AND error_class = $7::text AND dead_at <= to_timestamp($2::float8 / 1000)
+    AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
+  ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer) AS page
+WINDOW newest AS (ORDER BY page.dead_at DESC, page.id DESC)
+ORDER BY page.dead_at DESC, page.id DESC`
+/** Without the bodies. Parameters: queue, dead before, place (dead at, id), most, class. */
+export const LIST_LETTERS_BARE = `
+SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message
 FROM {schema}.store_dead_letter AS dead
 WHERE queue = $1::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
 ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
-export const LIST_LETTERS_OF_CLASS = `
-SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message, body
+export const LIST_LETTERS_BARE_OF_CLASS = `
+SELECT queue, id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, letter, message
 FROM {schema}.store_dead_letter AS dead
 WHERE queue = $1::text AND error_class = $6::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)

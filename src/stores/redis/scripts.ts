@@ -182,13 +182,20 @@ local function shown(id, letter)
 end
 `
 
-/** ARGV: class or nothing, the place that the page begins behind, how many. */
+/**
+ * ARGV: class or nothing, the place that the page begins behind, how many, bytes of bodies in all or nothing for no bodies. Ends with
+ * the first letter that has more, unless it is alone.
+ */
 export const LIST_LETTERS: string = `${NOW}${SHELF}${SHOWN}
 local order = ARGV[1] == '' and dead or KEYS[CLASSES[ARGV[1]]]
-local out = {}
+local out, bytes, most = {}, 0, tonumber(ARGV[4])
 for _, one in ipairs(call('ZREVRANGEBYLEX', order, ARGV[2], '-', 'LIMIT', 0, ARGV[3])) do
   local id = string.sub(one, 17)
-  out[#out + 1] = shown(id, letter_of(id))
+  local letter = letter_of(id)
+  if not most then letter[5] = '' end
+  bytes = bytes + #letter[5]
+  out[#out + 1] = shown(id, letter)
+  if most and #out > 1 and bytes > most then break end
 end
 return out
 `

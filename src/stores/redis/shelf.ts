@@ -3,7 +3,7 @@ import { errorClasses, errorClassOf } from '../../model/history.ts'
 import { auditEntry, texts, upTo } from '../../redis/shelf-place.ts'
 import type { Reply } from '../../redis/wire.ts'
 import type { StoredShelf } from '../../store/stored-shelf.ts'
-import { pageOf } from '../../transport/shelf-page.ts'
+import { PAGE_BYTES_MAX, pageOf } from '../../transport/shelf-page.ts'
 import type { AuditEntry, AuditNote } from '../../transport/transport.ts'
 import { envelopeFrom, envelopeText, letterFrom, letterText } from '../stored-message.ts'
 import { bufferOf, type Database, listOf, steps } from './database.ts'
@@ -35,8 +35,9 @@ export function redisShelf({ run, key }: Database): StoredShelf {
       }
     },
     async list(queue, options) {
-      const { errorClass = '', limit } = options
-      const args = [errorClass, upTo(options), String(limit + 1)]
+      const { errorClass = '', limit, bodies = true } = options
+      const most = bodies ? String(PAGE_BYTES_MAX) : ''
+      const args = [errorClass, upTo(options), String(limit + 1), most]
       const found = listOf(await run('LIST_LETTERS', keysOf(queue), args))
       return pageOf(
         found.map((reply) => deadLetterOf(reply, queue)),

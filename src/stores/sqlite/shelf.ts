@@ -22,6 +22,8 @@ import {
   HAS_LETTER,
   LIST_AUDIT,
   LIST_LETTERS,
+  LIST_LETTERS_BARE,
+  LIST_LETTERS_BARE_OF_CLASS,
   LIST_LETTERS_OF_CLASS,
   PUT_LETTER,
   REMOVE_LETTER,
@@ -33,16 +35,16 @@ const STEP_MAX = 500
 const FOREVER: number = Number.MAX_SAFE_INTEGER
 
 export function sqliteShelf(database: Database): StoredShelf {
-  const { handle, now, read, write } = database
+  const { handle, now, look, write } = database
   return {
     put: (batch) => write(() => put(database, batch)),
-    list: (queue, options) => read(() => list(database, queue, options)),
+    list: (queue, options) => look(() => list(database, queue, options)),
     get: (queue, id) =>
-      read(() => {
+      look(() => {
         const found = prepared(handle, GET_LETTER).get(queue, id)
         return found === undefined ? undefined : deadLetterOf(found)
       }),
-    count: (queue, filter) => read(() => count(database, queue, filter)),
+    count: (queue, filter) => look(() => count(database, queue, filter)),
     redriven: (queue, letters, note) =>
       inSteps(letters, {
         ...{ write, max: STEP_MAX, bytesOf: ({ id }) => bytesOf(database, queue, id) },
@@ -54,7 +56,7 @@ export function sqliteShelf(database: Database): StoredShelf {
         act: (step) => discard(database, queue, step, note),
       }),
     audit: (queue, limit) =>
-      read(() => prepared(handle, LIST_AUDIT).all(queue, limit).map(auditEntry)),
+      look(() => prepared(handle, LIST_AUDIT).all(queue, limit).map(auditEntry)),
   }
 
   function put({ handle }: Database, batch: readonly Omit<DeadLetter, 'deadAt'>[]): void {
@@ -113,14 +115,20 @@ function audit(
 }
 
 function list({ handle }: Database, queue: string, options: ShelfListOptions): ShelfPage {
-  const { errorClass, deadBefore = FOREVER, limit } = options
+  const { errorClass, deadBefore = FOREVER, limit, bodies = true } = options
   const start = startOf(options)
   const place = [deadBefore, start.deadAt, start.id, limit + 1]
   const rows =
     errorClass === undefined
-      ? prepared(handle, LIST_LETTERS).all(queue, ...place)
-      : prepared(handle, LIST_LETTERS_OF_CLASS).all(queue, errorClass, ...place)
-  return pageOf(rows.map(deadLetterOf), limit)
+      ? prepared(handle, bodies ? LIST_LETTERS : LIST_LETTERS_BARE).iterate(queue, ...place)
+      : prepared(handle, bodies ? LIST_LETTERS_OF_CLASS : LIST_LETTERS_BARE_OF_CLASS).iterate(
+          ...[queue, errorClass, ...place],
+        )
+  return pageOf(lettersOf(rows), limit)
+}
+
+function* lettersOf(rows: Iterable<unknown>): Generator<DeadLetter> {
+  for (const row of rows) yield deadLetterOf(row)
 }
 
 function count({ handle }: Database, queue: string, filter: ShelfFilter): number {

@@ -49,6 +49,15 @@ export const LIST_LETTERS_OF_CLASS = `
 SELECT * FROM millrace_store_dead_letter INDEXED BY millrace_store_dead_letter_class
 WHERE queue = ? AND error_class = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
 ORDER BY dead_at DESC, id DESC LIMIT ?`
+export const LIST_LETTERS_BARE = `
+SELECT queue, id, dead_at, error_class, letter, message FROM millrace_store_dead_letter
+WHERE queue = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
+ORDER BY dead_at DESC, id DESC LIMIT ?`
+export const LIST_LETTERS_BARE_OF_CLASS = `
+SELECT queue, id, dead_at, error_class, letter, message
+FROM millrace_store_dead_letter INDEXED BY millrace_store_dead_letter_class
+WHERE queue = ? AND error_class = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
+ORDER BY dead_at DESC, id DESC LIMIT ?`
 export const GET_LETTER = 'SELECT * FROM millrace_store_dead_letter WHERE queue = ? AND id = ?'
 export const COUNT_LETTERS =
   'SELECT count(*) AS n FROM millrace_store_dead_letter WHERE queue = ? AND dead_at <= ?'

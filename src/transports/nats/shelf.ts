@@ -71,7 +71,7 @@ function before({ cursor }: Pick<ShelfListOptions, 'cursor'>): number {
 interface Part {
   readonly from: number
   readonly to: number
-  readonly filter: ShelfFilter
+  readonly filter: Omit<ShelfListOptions, 'limit'>
 }
 
 async function readPart(
@@ -80,7 +80,8 @@ async function readPart(
   { from, to, filter }: Part,
 ): Promise<Stored[]> {
   const found: Stored[] = []
-  const options = { stream: names.shelf, subject: names.deadAll, from, to, headersOnly: false }
+  const headersOnly = filter.bodies === false
+  const options = { stream: names.shelf, subject: names.deadAll, from, to, headersOnly }
   for await (const part of scan(store, options)) {
     found.push(...part.filter((stored) => matches(letterOf(names, stored), filter)))
   }

@@ -54,21 +54,50 @@ SELECT count(*)::int4 AS n FROM gone`
 /**
  * The order names its columns with their table, here and in every statement: a bare `dead_at` would be the number that is
  * selected under this name, and each page would sort all letters.
+ *
+ * $6: bytes of bodies in all; rows behind them come without theirs. The length of a body is known without reading it.
  */
 export const LIST_DEAD = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
-  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
-FROM {schema}.dead_letter AS dead
-WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)
-  AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
-ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, fair_key, fair_weight,
+  CASE WHEN sum(octet_length(body)) OVER newest <= greatest($6::bigint, octet_length(body)) THEN body END AS body
+FROM (
+  SELECT * FROM {schema}.dead_letter AS dead
+  WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)
+    AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
+  ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer) AS page
+WINDOW newest AS (ORDER BY page.dead_at DESC, page.id DESC)
+ORDER BY page.dead_at DESC, page.id DESC`
 export const LIST_DEAD_OF_CLASS = `
 SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
   (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
   counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
-  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, fair_key, fair_weight,
+  CASE WHEN sum(octet_length(body)) OVER newest <= greatest($6::bigint, octet_length(body)) THEN body END AS body
+FROM (
+  SELECT * FROM {schema}.dead_letter AS dead
+  WHERE queue_id = $1::integer AND error_class = $7::text AND dead_at <= to_timestamp($2::float8 / 1000)
+    AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
+  ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer) AS page
+WINDOW newest AS (ORDER BY page.dead_at DESC, page.id DESC)
+ORDER BY page.dead_at DESC, page.id DESC`
+/** Without the bodies. */
+export const LIST_DEAD_BARE = `
+SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
+  counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, fair_key, fair_weight
+FROM {schema}.dead_letter AS dead
+WHERE queue_id = $1::integer AND dead_at <= to_timestamp($2::float8 / 1000)
+  AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)
+ORDER BY dead.dead_at DESC, dead.id DESC LIMIT $5::integer`
+export const LIST_DEAD_BARE_OF_CLASS = `
+SELECT id, (date_part('epoch', dead_at) * 1000)::float8 AS dead_at, error_class, reason, owner,
+  (date_part('epoch', sent_at) * 1000)::float8 AS sent_at, priority::int4 AS priority,
+  counted::float8 AS counted, crashes::float8 AS crashes, redrives::float8 AS redrives,
+  throttled_since::float8 AS throttled_since, idempotency_key, ordering_key, headers, records, fair_key, fair_weight
 FROM {schema}.dead_letter AS dead
 WHERE queue_id = $1::integer AND error_class = $6::text AND dead_at <= to_timestamp($2::float8 / 1000)
   AND (dead_at, id) < (to_timestamp($3::float8 / 1000), $4::text)

@@ -1,8 +1,9 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { Row } from '../../sql/executor.ts'
 import { textArray } from '../../sql/pg-array.ts'
+import { withBodies } from '../../sql/pg-page.ts'
 import { MOMENT_MAX_MS } from '../../transport/refusal.ts'
-import { pageOf, startOf } from '../../transport/shelf-page.ts'
+import { PAGE_BYTES_MAX, pageOf, startOf } from '../../transport/shelf-page.ts'
 import type {
   AuditEntry,
   AuditNote,
@@ -75,17 +76,17 @@ async function list(
   queueId: number,
   options: ShelfListOptions,
 ): Promise<ShelfPage> {
-  const { errorClass, deadBefore = MOMENT_MAX_MS, limit } = options
+  const { sql } = store
+  const { errorClass, deadBefore = MOMENT_MAX_MS, limit, bodies = true } = options
   const start = startOf(options)
   const place = [queueId, momentParam(deadBefore), momentParam(start.deadAt), start.id, limit + 1]
-  const rows =
-    errorClass === undefined
-      ? await query(store, store.sql.LIST_DEAD, place)
-      : await query(store, store.sql.LIST_DEAD_OF_CLASS, [...place, errorClass])
-  return pageOf(
-    rows.map((row) => deadLetterOf(row, name)),
-    limit,
-  )
+  const ofClass = errorClass === undefined ? [] : [errorClass]
+  const all = bodies ? sql.LIST_DEAD : sql.LIST_DEAD_BARE
+  const some = bodies ? sql.LIST_DEAD_OF_CLASS : sql.LIST_DEAD_BARE_OF_CLASS
+  const params = [...place, ...(bodies ? [PAGE_BYTES_MAX] : []), ...ofClass]
+  const rows = await query(store, errorClass === undefined ? all : some, params)
+  const letters = rows.map((row) => deadLetterOf(row, name))
+  return pageOf(letters, bodies ? withBodies(rows, limit) : limit)
 }
 
 async function count(store: Store, queueId: number, filter: ShelfFilter): Promise<number> {

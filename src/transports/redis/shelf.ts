@@ -1,5 +1,5 @@
 import { auditEntry, texts, upTo } from '../../redis/shelf-place.ts'
-import { pageOf } from '../../transport/shelf-page.ts'
+import { PAGE_BYTES_MAX, pageOf } from '../../transport/shelf-page.ts'
 import type { AuditEntry, AuditNote, Shelf } from '../../transport/transport.ts'
 import { deadLetterOf } from './entry.ts'
 import { scripts } from './script.ts'
@@ -29,8 +29,9 @@ export function shelf(store: Store): Shelf {
   }
   return {
     async list(name, options) {
-      const { errorClass = '', limit } = options
-      const args = [errorClass, upTo(options), String(limit + 1)]
+      const { errorClass = '', limit, bodies = true } = options
+      const most = bodies ? String(PAGE_BYTES_MAX) : ''
+      const args = [errorClass, upTo(options), String(limit + 1), most]
       const reply = await run(store, scripts.LIST_DEAD, await needQueue(store, name), args, bytes)
       const found = Array.isArray(reply) ? reply.map((one) => deadLetterOf(one, name)) : []
       return pageOf(

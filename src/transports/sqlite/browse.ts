@@ -25,13 +25,13 @@ export function browse(store: Store): Browse {
   const { handle, clock } = store
   return {
     gauge: (name) =>
-      store.read(() => {
+      store.look(() => {
         const now = clock.now()
         needQueue(handle, name)
         return gaugeOf(asRow(prepared(handle, GAUGE).get(now, now, name)), now)
       }),
     get: (name, id) =>
-      store.read(() => {
+      store.look(() => {
         const found = prepared(handle, GET_MESSAGE).get(needQueue(handle, name).id, id)
         return found === undefined ? undefined : storedMessage(asRow(found), clock.now())
       }),

@@ -15,10 +15,10 @@ export function haltedKeys(store: Store): HaltedKeys {
   return {
     // No key is empty, so all come after the empty text.
     list: (name, { limit, after = '' }) =>
-      store.read(() =>
+      store.look(() =>
         prepared(handle, LIST_HALTED).all(needQueue(handle, name).id, after, limit).map(haltedKey),
       ),
-    get: (name, key) => store.read(() => find(needQueue(handle, name).id, key)),
+    get: (name, key) => store.look(() => find(needQueue(handle, name).id, key)),
     async skip(name, keys, { actor, reason }) {
       const skipped = await store.write(() => {
         const { id: queueId } = needQueue(handle, name)

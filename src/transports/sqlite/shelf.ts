@@ -1,3 +1,4 @@
+import type { DeadLetter } from '../../model/dead-letter.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared } from '../../sql/sqlite-handle.ts'
 import { inSteps, type Steps } from '../../sql/sqlite-step.ts'
@@ -23,6 +24,8 @@ import {
   KEY_OF_DEAD,
   LIST_AUDIT,
   LIST_DEAD,
+  LIST_DEAD_BARE,
+  LIST_DEAD_BARE_OF_CLASS,
   LIST_DEAD_OF_CLASS,
   REMOVE_DEAD,
   REVIVE,
@@ -48,19 +51,19 @@ export function shelf(store: Store): Shelf {
     },
   })
   return {
-    list: (name, options) => store.read(() => list(handle, needQueue(handle, name), options)),
+    list: (name, options) => store.look(() => list(handle, needQueue(handle, name), options)),
     get: (name, id) =>
-      store.read(() => {
+      store.look(() => {
         const found = prepared(handle, GET_DEAD).get(needQueue(handle, name).id, id)
         return found === undefined ? undefined : deadLetterOf(asRow(found), name)
       }),
-    count: (name, filter) => store.read(() => count(handle, needQueue(handle, name).id, filter)),
+    count: (name, filter) => store.look(() => count(handle, needQueue(handle, name).id, filter)),
     redrive: (name, ids, note) =>
       inSteps(ids, { ...steps(name), act: (step) => redrive(acting(name, note), step) }),
     discard: (name, ids, note) =>
       inSteps(ids, { ...steps(name), act: (step) => discard(acting(name, note), step) }),
     audit: (name, limit) =>
-      store.read(() =>
+      store.look(() =>
         prepared(handle, LIST_AUDIT)
           .all(needQueue(handle, name).id, limit)
           .map((row) => auditEntry(row, name)),
@@ -123,17 +126,20 @@ function remove(
 }
 
 function list(handle: SqliteHandle, queue: QueueRow, options: ShelfListOptions): ShelfPage {
-  const { errorClass, deadBefore = FOREVER, limit } = options
+  const { errorClass, deadBefore = FOREVER, limit, bodies = true } = options
   const start = startOf(options)
   const place = [deadBefore, start.deadAt, start.id, limit + 1]
   const rows =
     errorClass === undefined
-      ? prepared(handle, LIST_DEAD).all(queue.id, ...place)
-      : prepared(handle, LIST_DEAD_OF_CLASS).all(queue.id, errorClass, ...place)
-  return pageOf(
-    rows.map((row) => deadLetterOf(asRow(row), queue.name)),
-    limit,
-  )
+      ? prepared(handle, bodies ? LIST_DEAD : LIST_DEAD_BARE).iterate(queue.id, ...place)
+      : prepared(handle, bodies ? LIST_DEAD_OF_CLASS : LIST_DEAD_BARE_OF_CLASS).iterate(
+          ...[queue.id, errorClass, ...place],
+        )
+  return pageOf(lettersOf(rows, queue.name), limit)
+}
+
+function* lettersOf(rows: Iterable<unknown>, queue: string): Generator<DeadLetter> {
+  for (const row of rows) yield deadLetterOf(asRow(row), queue)
 }
 
 function count(handle: SqliteHandle, queueId: number, filter: ShelfFilter): number {

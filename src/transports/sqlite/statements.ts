@@ -217,6 +217,19 @@ export const LIST_DEAD_OF_CLASS = `
 SELECT * FROM millrace_dead_letter INDEXED BY millrace_dead_letter_class
 WHERE queue_id = ? AND error_class = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
 ORDER BY dead_at DESC, id DESC LIMIT ?`
+/** Without the body, and without the fair key, which lies behind it: SQLite would read through the one to the other. */
+export const LIST_DEAD_BARE = `
+SELECT id, dead_at, error_class, reason, owner, priority, sent_at, counted, crashes, redrives,
+  throttled_since, idempotency_key, ordering_key, headers, records
+FROM millrace_dead_letter
+WHERE queue_id = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
+ORDER BY dead_at DESC, id DESC LIMIT ?`
+export const LIST_DEAD_BARE_OF_CLASS = `
+SELECT id, dead_at, error_class, reason, owner, priority, sent_at, counted, crashes, redrives,
+  throttled_since, idempotency_key, ordering_key, headers, records
+FROM millrace_dead_letter INDEXED BY millrace_dead_letter_class
+WHERE queue_id = ? AND error_class = ? AND dead_at <= ? AND (dead_at, id) < (?, ?)
+ORDER BY dead_at DESC, id DESC LIMIT ?`
 export const COUNT_DEAD =
   'SELECT count(*) AS n FROM millrace_dead_letter WHERE queue_id = ? AND dead_at <= ?'
 export const COUNT_DEAD_OF_CLASS = `

@@ -4,7 +4,7 @@ import type { Logger } from '../../model/logger.ts'
 import type { SqliteHandle } from '../../sql/executor.ts'
 import { asNumber, asRow, prepared, sqliteIdentity } from '../../sql/sqlite-handle.ts'
 import { SET_SYNCHRONOUS, type Synchronous } from '../../sql/sqlite-open.ts'
-import { whenFree, withWriteTransaction } from '../../sql/sqlite-write.ts'
+import { nextTurn, whenFree, withWriteTransaction } from '../../sql/sqlite-write.ts'
 import type { Bell } from '../../transport/bell.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import { openDatabaseBell } from './bell.ts'
@@ -23,6 +23,8 @@ export interface Store {
   /** Runs in one write transaction, as soon as the lock is free. */
   write<T>(work: () => T, options?: CallOptions): Promise<T>
   read<T>(work: () => T, options?: CallOptions): Promise<T>
+  /** A read after which the event loop turns: whoever reads page by page, or one by one, must not stop it for all of them. */
+  look<T>(work: () => T): Promise<T>
   /** Idempotent. Ends the waiting; the handle is closed when it is ours. */
   close(): void
 }
@@ -79,6 +81,11 @@ export function openStore(options: StoreOptions): Store {
     closing: closing.signal,
     write: (work, given = {}) => call(withWriteTransaction, work, given),
     read: (work, given = {}) => call(whenFree, work, given),
+    async look(work) {
+      const value = await call(whenFree, work, {})
+      await nextTurn()
+      return value
+    },
     close() {
       if (closing.signal.aborted) return
       closing.abort(closedError('the transport'))

@@ -174,14 +174,27 @@ end
 return 0
 `
 
-/** ARGV: class or nothing, the place that the page begins behind, how many. Answers the letters. */
+/**
+ * ARGV: class or nothing, the place that the page begins behind, how many, bytes of bodies in all or nothing for no bodies. Answers
+ * the letters, and ends with the first that has more, unless it is alone.
+ */
 export const LIST_DEAD: string = `${PRELUDE}${NOW}${SHELVE}
 local index = dead
 if ARGV[1] ~= '' then index = KEYS[CLASSES[ARGV[1]]] end
-local out = {}
+local out, bytes, most = {}, 0, tonumber(ARGV[4])
 for _, member in ipairs(call('ZREVRANGEBYLEX', index, ARGV[2], '-', 'LIMIT', 0, ARGV[3])) do
   local packed = call('HGET', shelf, string.sub(member, 17))
-  if packed then out[#out + 1] = cmsgpack.unpack(packed) end
+  local letter = packed and cmsgpack.unpack(packed)
+  if letter then
+    for i = 5, #letter, 2 do
+      if letter[i] == 'body' then
+        if not most then letter[i + 1] = '' end
+        bytes = bytes + #letter[i + 1]
+      end
+    end
+    out[#out + 1] = letter
+    if most and #out > 1 and bytes > most then break end
+  end
 end
 return out
 `
