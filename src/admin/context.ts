@@ -1,3 +1,4 @@
+import type { RoomTurn } from '../deadletters/redrive.ts'
 import type { Breakers } from '../flow/breakers.ts'
 import type { ConcurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import type { Measure } from '../flow/measure.ts'
@@ -37,6 +38,8 @@ export interface AdminContext {
   }>
   /** Lets consumers go on that their kill switch stopped; false when there is none that could be reached. */
   readonly resumed: (queue: string) => Promise<boolean>
+  /** The line of the sends that wait for room in it; undefined where they do not wait. */
+  readonly turnOf: (queue: string) => RoomTurn | undefined
   /** Undefined when the queue names no downstream. */
   readonly breakersOf: (queue: string) => Breakers | undefined
   /** Undefined when the queue has no concurrencyLimit. */

@@ -99,6 +99,7 @@ function redriveOptions(
     ratePerSecond: what.ratePerSecond,
     signal: what.signal,
     halting: () => haltingIn(context, queue.name),
+    turn: context.turnOf(queue.name),
     onFull: () => what.onFull?.(),
   }
 }

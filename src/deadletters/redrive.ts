@@ -2,6 +2,15 @@ import { type Clock, pause } from '../model/clock.ts'
 import type { ErrorClass } from '../model/history.ts'
 import type { AuditNote, Shelf } from '../transport/transport.ts'
 
+/**
+ * Waits for its turn among those that wait for room. `attempt` answers undefined while there is none; the answer is that of the attempt,
+ * or undefined when it waited in vain or the signal fired.
+ */
+export type RoomTurn = <T>(
+  attempt: () => Promise<T | undefined>,
+  signal: AbortSignal | undefined,
+) => Promise<T | undefined>
+
 /** Sends dead letters back, in steps that a kill between two of them cannot hurt: each step is one transaction. */
 export interface RedriveOptions {
   readonly shelf: Shelf
@@ -17,6 +26,8 @@ export interface RedriveOptions {
    * wait behind them, and leaves only when they have gone.
    */
   readonly halting: () => Promise<ReadonlySet<string>>
+  /** The line of the sends that wait for room, where the queue has one: beside them who only looks now and then finds none. */
+  readonly turn: RoomTurn | undefined
   readonly onStep: (moved: number) => void
   /** It begins to wait for room: once until something moves again. */
   readonly onFull: () => void
@@ -24,7 +35,7 @@ export interface RedriveOptions {
 
 const STEP_MAX = 500
 /** How long a redrive waits before it looks again whether a full queue has room. */
-const FULL_WAIT_MS = 1_000
+const FULL_WAIT_MS = 200
 
 /**
  * Moves these, in their order; answers the ids that moved. In a full queue those that halt their keys go before the others. Ends
@@ -40,36 +51,67 @@ export async function redriveIds(
   let waits = false
   while (left.length > 0 && signal?.aborted !== true) {
     const startedAt = clock.now()
-    const step = await nextStep(left, options)
-    if (step.length === 0) {
+    let step = await stepNow(left, options)
+    if (step === undefined) {
       if (!waits) options.onFull()
       waits = true
-      await pause(clock, FULL_WAIT_MS, signal)
-      continue
+      step = await stepInTurn(left, options)
     }
+    if (step === undefined) continue
     waits = false
-    left = without(left, step)
-    const done = await options.shelf.redrive(options.queue, step, options.audit)
-    moved.push(...done)
-    options.onStep(done.length)
+    left = without(left, step.ids)
+    moved.push(...step.moved)
+    options.onStep(step.moved.length)
     if (ratePerSecond !== undefined && left.length > 0) {
-      const dueMs = (1000 * step.length) / ratePerSecond
+      const dueMs = (1000 * step.ids.length) / ratePerSecond
       await pause(clock, Math.max(0, dueMs - (clock.now() - startedAt)), signal)
     }
   }
   return moved
 }
 
-/** As many as there is room for; in a full queue those that need none; empty: it must wait. */
-async function nextStep(
+interface Step {
+  readonly ids: readonly string[]
+  readonly moved: readonly string[]
+}
+
+/** As many as there is room for; in a full queue those that need none; undefined: it must wait. */
+async function stepNow(
   left: readonly string[],
-  { room, halting, ratePerSecond }: RedriveOptions,
-): Promise<readonly string[]> {
-  const size = stepSize(ratePerSecond)
-  const free = await room()
-  if (free > 0) return left.slice(0, Math.min(size, free))
-  const halts = await halting()
-  return halts.size === 0 ? [] : left.filter((id) => halts.has(id)).slice(0, size)
+  options: RedriveOptions,
+): Promise<Step | undefined> {
+  const step = await stepWithRoom(left, options)
+  if (step !== undefined) return step
+  const halts = await options.halting()
+  const ids = halts.size === 0 ? [] : left.filter((id) => halts.has(id))
+  return move(ids.slice(0, stepSize(options.ratePerSecond)), options)
+}
+
+/** Behind the sends that wait already, where they wait in a line; else a while later. */
+async function stepInTurn(
+  left: readonly string[],
+  options: RedriveOptions,
+): Promise<Step | undefined> {
+  const { turn, clock, signal } = options
+  const step = await turn?.(() => stepWithRoom(left, options), signal)
+  if (step === undefined) await pause(clock, FULL_WAIT_MS, signal)
+  return step
+}
+
+async function stepWithRoom(
+  left: readonly string[],
+  options: RedriveOptions,
+): Promise<Step | undefined> {
+  const room = Math.max(0, await options.room())
+  return move(left.slice(0, Math.min(stepSize(options.ratePerSecond), room)), options)
+}
+
+async function move(
+  ids: readonly string[],
+  { shelf, queue, audit }: RedriveOptions,
+): Promise<Step | undefined> {
+  if (ids.length === 0) return undefined
+  return { ids, moved: await shelf.redrive(queue, ids, audit) }
 }
 
 /** Most steps are the first ones of what is left, and need no look at all the others. */

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Admin, QueueRef } from '../admin/admin.ts'
+import type { AdminContext } from '../admin/context.ts'
 import { createAdmin } from '../admin/create-admin.ts'
+import type { RoomTurn } from '../deadletters/redrive.ts'
 import type { Breakers } from '../flow/breakers.ts'
 import type { ConcurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import { type Meter, meter } from '../flow/meter.ts'
@@ -47,6 +49,7 @@ interface Lane {
   readonly sender: Sender
   readonly counters: Counting
   readonly departures: Departures
+  readonly turn: RoomTurn | undefined
   readonly meter: Meter
   readonly breakers: Breakers | undefined
   readonly limits: ConcurrencyLimiter | undefined
@@ -79,13 +82,11 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const admin: Admin = createAdmin({
     ...parts,
     clock: resolved.clock,
-    find: (queue) => find(queue).queue,
+    ...lookups(find),
     inboxTtlMs: parts.inbox?.ttlMs,
     backend: () => backendView(parts),
     measureOf: (name) => measureOf(find(name).meter, parts.store),
     resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, resumes),
-    breakersOf: (name) => find(name).breakers,
-    limitsOf: (name) => find(name).limits,
     storeFault: (cause) => storeError(cause, parts.store),
     concurrencyOf: (name) => flows.get(name)?.most ?? 10,
     closed: closed.signal,
@@ -135,6 +136,18 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     health: () => healthOf({ ...resolved, parts, held, workers, life, queue: resolved.queues[0] }),
     admin,
     counters: () => countersOf(lanes),
+  }
+}
+
+/** What the administration asks of the queues of this app. */
+function lookups(
+  find: (queue: QueueRef) => Lane,
+): Pick<AdminContext, 'find' | 'turnOf' | 'breakersOf' | 'limitsOf'> {
+  return {
+    find: (queue) => find(queue).queue,
+    turnOf: (name) => find(name).turn,
+    breakersOf: (name) => find(name).breakers,
+    limitsOf: (name) => find(name).limits,
   }
 }
 

@@ -1,3 +1,4 @@
+import type { RoomTurn } from '../deadletters/redrive.ts'
 import type { Clock } from '../model/clock.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -34,6 +35,7 @@ export interface QueueSenderOptions {
 export function queueSender(options: QueueSenderOptions): {
   readonly sender: Sender
   readonly departures: Departures
+  readonly turn: RoomTurn | undefined
 } {
   const { queue, transport, held, transactions, counters, clock, logger, newId, closed } = options
   const now = (): number => clock.now()
@@ -63,7 +65,7 @@ export function queueSender(options: QueueSenderOptions): {
       counters.shed += messages
     },
   })
-  const { sender: waiting, look } = waitingSender(shedding, { queue, clock, drain, closed })
+  const { sender: waiting, look, turn } = waitingSender(shedding, { queue, clock, drain, closed })
   const departures: Departures = {
     mark: admitted.mark,
     left: (messages, mark) => {
@@ -72,5 +74,5 @@ export function queueSender(options: QueueSenderOptions): {
       look()
     },
   }
-  return { sender: waiting, departures }
+  return { sender: waiting, departures, turn }
 }

@@ -1,9 +1,10 @@
+import type { RoomTurn } from '../deadletters/redrive.ts'
 import type { Clock } from '../model/clock.ts'
 import { hasCode, QueueFullError } from '../model/errors.ts'
 import { type MaybePromise, recovered } from '../model/maybe-promise.ts'
 import type { DrainRate } from './drain-rate.ts'
 import type { AnyQueue } from './queue.ts'
-import { roomLine } from './room-line.ts'
+import { type RoomLine, roomLine } from './room-line.ts'
 import type { Sender } from './sender.ts'
 
 /** Sends that wait for room in one queue of one process; one more is refused at once. */
@@ -20,6 +21,8 @@ export interface WaitingSender {
   readonly sender: Sender
   /** There may be room. */
   look(): void
+  /** For what is no send and waits for room as they do; undefined where they do not wait. */
+  readonly turn: RoomTurn | undefined
 }
 
 /**
@@ -30,7 +33,7 @@ export function waitingSender(sender: Sender, options: WaitingSenderOptions): Wa
   const { queue, clock, drain, closed } = options
   const { capacity } = queue
   if (capacity === 'unbounded' || capacity.whenFull !== 'wait') {
-    return { sender, look: () => undefined }
+    return { sender, look: () => undefined, turn: undefined }
   }
   const { maxDepth, waitMs } = capacity
   const full = (): QueueFullError =>
@@ -53,5 +56,21 @@ export function waitingSender(sender: Sender, options: WaitingSenderOptions): Wa
     sendNow: (payload, send) => inLine(() => sender.sendNow(payload, send), send),
     sendBatch: (payloads, send) => inLine(() => sender.sendBatch(payloads, send), send),
   }
-  return { sender: inTurn, look: line.look }
+  return { sender: inTurn, look: line.look, turn: turnIn(line, full) }
+}
+
+function turnIn(line: RoomLine, full: () => QueueFullError): RoomTurn {
+  return async (attempt, signal) => {
+    try {
+      return await line.enter(async () => {
+        const done = await attempt()
+        if (done === undefined) throw full()
+        return done
+      }, signal)
+    } catch (error) {
+      const inVain = hasCode(error, 'MILLRACE_QUEUE_FULL')
+      if (inVain || (signal?.aborted === true && error === signal.reason)) return undefined
+      throw error
+    }
+  }
 }

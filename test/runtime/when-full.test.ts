@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { createMillrace, defineQueue, QueueFullError } from 'millrace'
+import { createMillrace, defineQueue, PermanentError, QueueFullError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
 import type { Connector } from 'millrace/transport'
@@ -109,6 +109,66 @@ test('wait: the line has an end, and serves again after it was empty', async () 
     assert.equal(line.length, 0)
   }
   assert.equal(clock.nextDueAt(), undefined)
+})
+
+test('wait: a redrive has its turn in the line of the sends, also while more come than leave', async () => {
+  const { app, clock, queue } = await stage({ queue: waiting(3, 60_000) })
+  let isMended = false
+  let redone = false
+  app.work(
+    queue,
+    async ({ payload }) => {
+      if (payload.orderId !== 'broken') return pause(clock, 20)
+      if (!isMended) throw new PermanentError('broken')
+      redone = true
+    },
+    { concurrency: 2 },
+  )
+  await app.start()
+  await app.send(queue, { orderId: 'broken' })
+  await clock.advance(100)
+  assert.equal((await app.admin.stats(queue)).dead, 1)
+  isMended = true
+  let isOver = false
+  const senders = ids(20).map(async (payload) => {
+    while (!isOver) await app.send(queue, payload)
+  })
+  await clock.advance(1_000)
+  const redriven = app.admin.deadLetters.redrive(queue, { filter: {} })
+  // 21 wait, and 100 leave in a second.
+  await clock.advance(1_000)
+  assert.ok(redone)
+  assert.deepEqual(await redriven, { matched: 1, moved: 1, notFound: [] })
+  isOver = true
+  await clock.advance(5_000)
+  await Promise.all(senders)
+  await closeNow(app, clock)
+})
+
+test('wait: a redrive that waits in line ends with its signal, and nothing moved', async () => {
+  const { app, clock, queue } = await stage({ queue: waiting(1, 5_000) })
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(100)
+  await app.admin.pause(queue)
+  await app.send(queue, { orderId: 'b' })
+  const stop = new AbortController()
+  let full = 0
+  const redriven = app.admin.deadLetters.redrive(queue, {
+    ...{ filter: {}, signal: stop.signal },
+    onFull: () => void full++,
+  })
+  // Longer than a send waits.
+  await clock.advance(20_000)
+  stop.abort()
+  await clock.advance(0)
+  assert.deepEqual(await redriven, { matched: 1, moved: 0, notFound: [] })
+  assert.equal(full, 1)
+  assert.equal((await app.admin.stats(queue)).dead, 1)
+  await closeNow(app, clock)
 })
 
 test('wait: a send in a transaction does not wait, and the transaction survives', async () => {
