@@ -1,6 +1,7 @@
 import { silentLogger } from '../model/logger.ts'
 import { nearest } from '../model/nearest.ts'
 import type { App } from '../runtime/app.ts'
+import type { MillraceConfig } from '../runtime/config.ts'
 import type { MillraceOptions } from '../runtime/create.ts'
 import { createMillrace } from '../runtime/create-millrace.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
@@ -19,15 +20,17 @@ export type SchemaMode = 'auto' | 'always' | 'check'
 /**
  * Opens the config's app, acts, closes. `check` is for everything that only looks or acts on what is there: it must not
  * change a schema that running workers rely on. `send` may be the first to use a database, so it brings its own.
+ * `storeOf`: for who opens more than the app would.
  */
 export async function withApp<T>(
   call: Call,
   migrate: SchemaMode,
   act: (open: OpenApp) => Promise<T>,
+  storeOf: StoreOf = ({ store }) => store,
 ): Promise<T> {
   const loaded = await loadConfig(call.io.cwd, call.value('config'))
   remarkOnMemory(loaded, call)
-  const app = await createMillrace(optionsForActing(loaded, migrate))
+  const app = await createMillrace(optionsForActing(loaded, migrate, storeOf))
   try {
     return await act({ ...loaded, app })
   } finally {
@@ -35,10 +38,18 @@ export async function withApp<T>(
   }
 }
 
-function optionsForActing({ config }: LoadedConfig, migrate: SchemaMode): MillraceOptions {
+type StoreOf = (config: MillraceConfig) => MillraceConfig['store']
+
+function optionsForActing(
+  { config }: LoadedConfig,
+  migrate: SchemaMode,
+  storeOf: StoreOf,
+): MillraceOptions {
   const { workers: _workers, intake: _intake, onDeadLetter: _onDeadLetter, ...options } = config
+  const store = storeOf(config)
   return {
     ...options,
+    ...(store && { store }),
     logger: silentLogger,
     signals: false,
     migrate:

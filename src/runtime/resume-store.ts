@@ -32,6 +32,9 @@ export interface ResumeStoreOptions {
 type Migrate = ResolvedOptions['migrate']
 
 const CONNECT_MAX_MS = 10_000
+const GIVE_STORE = 'give createMillrace a store'
+const MAKE_TABLES =
+  'millrace migrate makes these tables where the config file has the worker with its killSwitch, or a store'
 
 export function resumeStore({ store, from, resolved, closed }: ResumeStoreOptions): ResumeStore {
   if (store !== undefined) {
@@ -73,7 +76,8 @@ export function resumeStore({ store, from, resolved, closed }: ResumeStoreOption
     } catch (error) {
       if (!hasWarned && !closed.aborted) {
         const what = 'a consumer that its kill switch stopped hears of no resume by other processes'
-        logger.warn(`${what} (${messageOfError(error)}); give createMillrace a store`)
+        const help = hasCode(error, 'MILLRACE_SCHEMA_OUTDATED') ? MAKE_TABLES : GIVE_STORE
+        logger.warn(`${what} (${messageOfError(error)}); ${help}`)
       }
       hasWarned = true
       throw error

@@ -1,6 +1,6 @@
 import { messageOfError } from '../../model/describe-error.ts'
 import { hasCode } from '../../model/errors.ts'
-import { storeOf } from '../../runtime/own-store.ts'
+import { storeToMigrate } from '../../runtime/own-store.ts'
 import type { Call, Command } from '../command.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-code.ts'
 import { loadConfig } from '../load-config.ts'
@@ -28,7 +28,7 @@ export const migrate: Command = {
 }
 
 async function bringUp(call: Call): Promise<ExitCode> {
-  await withApp(call, 'always', () => Promise.resolve())
+  await withApp(call, 'always', () => Promise.resolve(), storeToMigrate)
   if (call.out.json) call.out.data({ upToDate: true })
   else call.out.line('the schema is up to date')
   return DONE
@@ -36,7 +36,7 @@ async function bringUp(call: Call): Promise<ExitCode> {
 
 async function check(call: Call): Promise<ExitCode> {
   try {
-    await withApp(call, 'check', () => Promise.resolve())
+    await withApp(call, 'check', () => Promise.resolve(), storeToMigrate)
   } catch (error) {
     if (!hasCode(error, 'MILLRACE_SCHEMA_OUTDATED')) throw error
     if (call.out.json) call.out.data({ upToDate: false, reason: messageOfError(error) })
@@ -50,7 +50,7 @@ async function check(call: Call): Promise<ExitCode> {
 
 async function printSql(call: Call): Promise<ExitCode> {
   const { config, name } = await loadConfig(call.io.cwd, call.value('config'))
-  const parts = [config.transport, storeOf(config), config.inbox, config.outbox].filter(
+  const parts = [config.transport, storeToMigrate(config), config.inbox, config.outbox].filter(
     (part) => part !== undefined,
   )
   const scripts = parts.flatMap((part) => {

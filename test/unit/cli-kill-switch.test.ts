@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createMillrace, defineQueue, silentLogger } from 'millrace'
+import { sqlite } from 'millrace/sqlite'
+import { z } from 'zod'
+import { until } from '../transports/until.ts'
+import { ordersConfig, type Project, project } from './cli-project.ts'
+
+const STORE = /^-- store, version 1$/m
+
+/** A migrated project without a kill switch, and a config file with one beside it. */
+async function withSwitch(t: TestContext): Promise<Project> {
+  const made = await project(t)
+  const plain = ordersConfig(made.folder)
+  await made.write('millrace.config.ts', plain)
+  assert.equal((await made.run('migrate')).code, 0)
+  const worker = 'defineWorker(orders, () => undefined'
+  await made.write('switch.config.ts', plain.replace(worker, `${worker}, { killSwitch: true }`))
+  return made
+}
+
+const chosen = ['--config', 'switch.config.ts']
+
+test('migrate makes the tables in which a consumer that its kill switch stopped hears of a resume', async (t) => {
+  const { run } = await withSwitch(t)
+  assert.doesNotMatch((await run('migrate', '--print-sql')).stdout, STORE)
+  assert.match((await run('migrate', '--print-sql', ...chosen)).stdout, STORE)
+  const check = await run('migrate', '--check', ...chosen)
+  assert.equal(check.code, 1)
+  assert.match(check.stdout, /the store schema has version 0.*run `millrace migrate`/)
+  assert.equal((await run('migrate', ...chosen)).code, 0)
+  assert.equal((await run('migrate', '--check', ...chosen)).code, 0)
+})
+
+test('resume says when consumers that a kill switch stopped cannot hear of it, and reaches them once they can', async (t) => {
+  const { run, folder } = await withSwitch(t)
+  const deaf = await run('resume', 'orders', ...chosen)
+  assert.deepEqual([deaf.code, deaf.stdout], [0, 'resumed orders\n'])
+  assert.match(
+    deaf.stderr,
+    /does not hear of it: the tables of the store are missing; run millrace/,
+  )
+  assert.equal((await run('resume', 'orders')).stderr, '', 'there is no kill switch')
+
+  assert.equal((await run('migrate', ...chosen)).code, 0)
+  const payload = z.object({ orderId: z.string() })
+  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
+  const app = await createMillrace({
+    transport: sqlite({ file: join(folder, 'orders.db') }),
+    ...{ queues: [orders], logger: silentLogger, migrate: 'check' as const },
+  })
+  t.after(() => app.close({ timeoutMs: 2_000 }))
+  let broken = true
+  let ok = 0
+  const handler = (): void => {
+    if (broken) throw new TypeError('x is not a function')
+    ok += 1
+  }
+  app.work(orders, handler, { killSwitch: { failures: 2, resumeAfterMs: 600_000 } })
+  await app.sendBatch(
+    orders,
+    Array.from({ length: 50 }, () => ({ orderId: 'a' })),
+  )
+  await app.start()
+  await until('a stopped consumer', async () => !(await app.health()).ok)
+  broken = false
+  await until('a consumer that goes on', async () => {
+    assert.equal((await run('resume', 'orders', ...chosen)).stderr, '')
+    return ok > 0
+  })
+})
+
+test('without the tables the log says what makes them', async (t) => {
+  const { folder } = await withSwitch(t)
+  const payload = z.object({ orderId: z.string() })
+  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const app = await createMillrace({
+    transport: sqlite({ file: join(folder, 'orders.db') }),
+    ...{ queues: [orders], logger, migrate: 'check' as const },
+  })
+  t.after(() => app.close({ timeoutMs: 2_000 }))
+  const broken = (): never => {
+    throw new TypeError('x is not a function')
+  }
+  app.work(orders, broken, { killSwitch: { failures: 2 } })
+  await app.sendBatch(
+    orders,
+    Array.from({ length: 20 }, () => ({ orderId: 'a' })),
+  )
+  await app.start()
+  const isSaid = (): boolean => lines.some((line) => /hears of no resume/.test(line))
+  await until('the warning', isSaid)
+  assert.match(lines.join('\n'), /millrace migrate makes these tables where the config file has/)
+})
