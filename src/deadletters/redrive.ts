@@ -35,7 +35,10 @@ export interface RedriveOptions {
 
 const STEP_MAX = 500
 /** How long a redrive waits before it looks again whether a full queue has room. */
-const FULL_WAIT_MS = 200
+const FULL_WAIT_MIN_MS = 200
+const FULL_WAIT_MAX_MS = 10_000
+/** It waits so many times as long as a look took: counting a queue of millions is work for a database. */
+const WAIT_OF_LOOK = 10
 
 /**
  * Moves these, in their order; answers the ids that moved. In a full queue those that halt their keys go before the others. Ends
@@ -55,7 +58,7 @@ export async function redriveIds(
     if (step === undefined) {
       if (!waits) options.onFull()
       waits = true
-      step = await stepInTurn(left, options)
+      step = await stepInTurn(left, options, clock.now() - startedAt)
     }
     if (step === undefined) continue
     waits = false
@@ -91,10 +94,12 @@ async function stepNow(
 async function stepInTurn(
   left: readonly string[],
   options: RedriveOptions,
+  lookMs: number,
 ): Promise<Step | undefined> {
   const { turn, clock, signal } = options
   const step = await turn?.(() => stepWithRoom(left, options), signal)
-  if (step === undefined) await pause(clock, FULL_WAIT_MS, signal)
+  const waitMs = Math.max(FULL_WAIT_MIN_MS, Math.min(FULL_WAIT_MAX_MS, WAIT_OF_LOOK * lookMs))
+  if (step === undefined) await pause(clock, waitMs, signal)
   return step
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type DeadLetterView, PermanentError } from 'millrace'
 import { memory } from 'millrace/memory'
+import type { Connector } from 'millrace/transport'
 import { pause } from '../../src/model/clock.ts'
 import { closeNow, type StageOptions, stage } from './stage.ts'
 
@@ -47,6 +48,45 @@ test('a redrive waits while the queue is full, and goes on when there is room', 
     const { depth, dead } = await app.admin.stats(queue)
     return { depth, dead }
   }
+})
+
+test('a redrive that waits for room looks for it a tenth of the time at most', async () => {
+  let looks = 0
+  const slow: Connector = {
+    name: 'memory',
+    async connect(context) {
+      const inner = await memory().connect(context)
+      const { browse } = inner
+      assert.ok(browse)
+      const gauge: typeof browse.gauge = async (name) => {
+        looks += 1
+        await pause(context.clock, 100)
+        return browse.gauge(name)
+      }
+      return { ...inner, browse: { ...browse, gauge } }
+    },
+  }
+  const { app, clock, queue } = await stage({
+    app: { transport: slow },
+    queue: { capacity: { maxDepth: 1 } },
+  })
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  await app.send(queue, { orderId: 'a' })
+  await clock.advance(1_000)
+  await app.admin.pause(queue)
+  await app.send(queue, { orderId: 'b' })
+  looks = 0
+  const stop = new AbortController()
+  const moved = app.admin.deadLetters.redrive(queue, { filter: {}, signal: stop.signal })
+  await clock.advance(60_000)
+  stop.abort()
+  await clock.advance(1_000)
+  assert.equal((await moved).moved, 0)
+  assert.ok(looks > 40 && looks <= 60, `${looks} looks of 100 ms in a minute`)
+  await closeNow(app, clock)
 })
 
 test('a page of dead letters has 50, the newest first, and the last page says that it is the last', async () => {
