@@ -35,11 +35,11 @@ export async function campaign(
   const random = seededRandom(seed)
   const opened = await openPlace(place)
   const workers = openWorkers(ofWorkers, recordFile)
-  const perKey = byDepth({ quick: 60, full: 200, long: 1_000 })
+  const perKey = byDepth({ quick: 60, full: 120, long: 1_000 })
   const all = perKey * KEYS
   try {
     const producing = produce(opened, perKey, random, trouble)
-    const faults = byDepth({ quick: 6, full: 16, long: 80 })
+    const faults = byDepth({ quick: 6, full: 10, long: 80 })
     for (let n = 1; n <= faults; n++) {
       const share = Math.floor((all * n) / (faults + 2))
       await until(
