@@ -16,7 +16,10 @@ const FIRST = ['test/package/', 'test/docs/', 'test/types/', 'test/transports/']
  * three JVMs or three Erlangs never stands beside another of its kind.
  */
 const LANES: readonly (readonly [name: string, prefixes: readonly string[]])[] = [
-  ['faults of Kafka and SQS', ['test/faults/kafka-', 'test/faults/sqs-']],
+  [
+    'faults of Kafka, SQS and order',
+    ['test/faults/kafka-', 'test/faults/sqs-', 'test/faults/order-'],
+  ],
   ['faults of RabbitMQ and the rig', ['test/faults/rabbitmq', 'test/faults/rig']],
   ['other faults', ['test/faults/']],
 ]
