@@ -1,6 +1,7 @@
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
-import { behind, refused } from '../transport/outcomes.ts'
+import { failedKeys } from '../transport/failed-keys.ts'
+import { nextOf } from '../transport/outcomes.ts'
 import type { Transport } from '../transport/transport.ts'
 
 import { chunks } from './chunks.ts'
@@ -16,28 +17,18 @@ export async function sendInParts(
   signal: AbortSignal,
 ): Promise<readonly Sent[]> {
   const outcomes: Sent[] = []
-  const failed = new Map<string, Sent>()
-  const failedBefore = ({ orderingKey }: Envelope): Sent | undefined =>
-    orderingKey === undefined ? undefined : failed.get(orderingKey)
+  const failed = failedKeys()
   for (const part of chunks(batch, transport.traits.limits.sendBatch)) {
-    const free = part.filter((one) => failedBefore(one) === undefined)
-    const answers = await sendPart(transport, queue, free, signal)
-    const inTurn = answers.values()
-    for (const one of part) {
-      const before = failedBefore(one)
-      outcomes.push(before === undefined ? next(inTurn) : behind(before))
-    }
-    for (const [i, { orderingKey }] of free.entries()) {
-      const answer = answers[i]
-      if (orderingKey !== undefined && answer?.ok === false) failed.set(orderingKey, answer)
+    const untried = part.map((one) => failed.outcomeOf(one))
+    const free = part.filter((_, at) => untried[at] === undefined)
+    const answers = (await sendPart(transport, queue, free, signal)).values()
+    for (const [at, one] of part.entries()) {
+      const outcome = untried[at] ?? nextOf(answers)
+      outcomes.push(outcome)
+      failed.note(one, outcome)
     }
   }
   return outcomes
-}
-
-function next(answers: Iterator<Sent>): Sent {
-  const { done, value } = answers.next()
-  return done ? refused('unknown', { outcome: 'unknown' }) : value
 }
 
 async function sendPart(

@@ -1,7 +1,8 @@
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import type { Fault } from '../model/fault.ts'
-import { asFaults, behind } from './outcomes.ts'
+import { failedKeys } from './failed-keys.ts'
+import { asFaults } from './outcomes.ts'
 
 /**
  * Sends a batch so that nothing of an ordering key is stored while something before it is not: first the first messages of all keys,
@@ -16,39 +17,41 @@ export async function inKeyOrder(
   const steps = stepsOf(batch)
   if (steps.length <= 1) return send(batch)
   const outcomes: Sent[] = []
-  const failed = new Map<string, Sent>()
+  const failed = failedKeys()
   for (const step of steps) {
-    const going = step.filter((at) => {
-      const before = failed.get(batch[at]?.orderingKey ?? '')
-      if (before !== undefined) outcomes[at] = behind(before)
-      return before === undefined
+    const going = step.filter(([at, message]) => {
+      const untried = failed.outcomeOf(message)
+      if (untried !== undefined) outcomes[at] = untried
+      return untried === undefined
     })
-    const some = going.flatMap((at) => batch[at] ?? [])
-    if (some.length === 0) continue
+    if (going.length === 0) continue
+    const some = going.map(([, message]) => message)
     // What was stored before must not be forgotten with what is rejected now.
     const sending =
       step === steps[0] ? send(some) : send(some).catch(asFaults(diagnose, some.length))
     const answers = await sending
-    for (const [i, at] of going.entries()) {
+    for (const [i, [at, message]] of going.entries()) {
       const answer = answers[i]
       if (answer === undefined) continue
       outcomes[at] = answer
-      const key = batch[at]?.orderingKey
-      if (key !== undefined && !answer.ok) failed.set(key, answer)
+      failed.note(message, answer)
     }
   }
   return outcomes
 }
 
-/** Places in the batch, by how many of the same key are before them; messages without a key go at once. */
-function stepsOf(batch: readonly Envelope[]): readonly (readonly number[])[] {
+type Placed = readonly [at: number, message: Envelope]
+
+/** By how many of the same key are before them; messages without a key go at once. */
+function stepsOf(batch: readonly Envelope[]): readonly (readonly Placed[])[] {
   const counts = new Map<string, number>()
-  const steps: number[][] = []
-  for (const [at, { orderingKey }] of batch.entries()) {
+  const steps: Placed[][] = []
+  for (const [at, message] of batch.entries()) {
+    const { orderingKey } = message
     const before = orderingKey === undefined ? 0 : (counts.get(orderingKey) ?? 0)
     if (orderingKey !== undefined) counts.set(orderingKey, before + 1)
     steps[before] ??= []
-    steps[before].push(at)
+    steps[before].push([at, message])
   }
   return steps
 }

@@ -16,6 +16,12 @@ export function refused(code: FaultCode, more: Partial<Fault> = {}): Sent {
   return { ok: false, fault: { code, retryable: false, outcome: 'notApplied', ...more } }
 }
 
+/** The answer to the next item of a batch. Of one that has none nobody knows what became. */
+export function nextOf(answers: Iterator<Sent>): Sent {
+  const { done, value } = answers.next()
+  return done ? refused('unknown', { outcome: 'unknown' }) : value
+}
+
 /** It was not tried, because this happened to one before it in its order. */
 export function behind(before: Sent): Sent {
   if (before.ok) return before

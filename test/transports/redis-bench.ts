@@ -1,7 +1,9 @@
+import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { createClient } from '@redis/client'
 import { type RedisOptions, redis } from 'millrace/redis'
 import { systemClock } from '../../src/model/clock.ts'
+import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
 import { type Logger, silentLogger } from '../../src/model/logger.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
@@ -83,4 +85,18 @@ export function envelope(id: string, more: Partial<Envelope> = {}): Envelope {
 
 export function subscribeTo(transport: Transport, leaseMs = 60_000): Promise<Subscription> {
   return transport.subscribe('q', { group: 'g', leaseMs, maxInFlight: 1_000 })
+}
+
+/** All that is ready now. */
+export async function takeAll(from: Subscription, max = 100): Promise<readonly Delivery[]> {
+  return await from.receive({ max, waitMs: 0, signal })
+}
+
+export function idsOf(all: readonly Delivery[]): readonly string[] {
+  return all.map(({ envelope: { id } }) => id)
+}
+
+export async function ackAll(from: Subscription, all: readonly Delivery[]): Promise<void> {
+  const outcomes = await from.settle(all.map((delivery) => ({ as: 'acked', delivery }) as const))
+  assert.ok(outcomes.every(({ ok }) => ok))
 }

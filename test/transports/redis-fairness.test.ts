@@ -2,8 +2,16 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
-import type { Subscription } from '../../src/transport/transport.ts'
-import { type Bench, envelope, open, signal, subscribeTo } from './redis-bench.ts'
+import {
+  ackAll,
+  type Bench,
+  envelope,
+  idsOf,
+  open,
+  signal,
+  subscribeTo,
+  takeAll,
+} from './redis-bench.ts'
 import { NO_REDIS, redisServers } from './redis-servers.ts'
 import { until } from './until.ts'
 
@@ -30,19 +38,6 @@ for (const { name, url } of servers) {
 
 const never = { signal }
 
-async function take(from: Subscription, max = 100): Promise<readonly Delivery[]> {
-  return await from.receive({ max, waitMs: 0, signal })
-}
-
-function idsOf(all: readonly Delivery[]): readonly string[] {
-  return all.map(({ envelope: { id } }) => id)
-}
-
-async function ack(from: Subscription, all: readonly Delivery[]): Promise<void> {
-  const outcomes = await from.settle(all.map((delivery) => ({ as: 'acked', delivery }) as const))
-  assert.ok(outcomes.every(({ ok }) => ok))
-}
-
 /** The first letter is the key. */
 function shared(ids: string, more: Partial<Envelope> = {}): readonly Envelope[] {
   return ids.split(' ').map((id) => envelope(id, { fairKey: id.slice(0, 1), ...more }))
@@ -62,18 +57,18 @@ async function nothingLeft(url: string): Promise<void> {
   const from = await subscribeTo(transport)
   await transport.send('q', shared('a1 a2 a3 a4 b1 b2', { priority: 3 }), never)
   await transport.send('q', shared('b3 c1', { fairWeight: 0.3 }), never)
-  const all = await take(from)
+  const all = await takeAll(from)
   assert.deepEqual(idsOf(all), ['a1', 'a2', 'b1', 'a3', 'b2', 'a4', 'b3', 'c1'])
   const [a1, a2, b1, ...rest] = all
   assert.ok(a1 && b1 && a2)
   await from.settle([{ as: 'dead', delivery: a1, errorClass: 'permanent', reason: 'no' }])
   await from.settle([{ as: 'released', delivery: b1, delayMs: 0, counted: true }])
   assert.equal(await transport.browse?.cancel?.('q', 'a2'), true)
-  await ack(from, rest)
+  await ackAll(from, rest)
   await transport.shelf?.redrive('q', ['a1'], { actor: 'a', reason: 'r' })
-  const again = await take(from)
+  const again = await takeAll(from)
   assert.deepEqual([...idsOf(again)].sort(), ['a1', 'b1'])
-  await ack(from, again)
+  await ackAll(from, again)
   await transport.send('q', shared('k1 k2', { orderingKey: 'k' }), never)
   await transport.send('q', shared('z1 z2', { delayMs: 60_000 }), never)
   await transport.send('q', shared('y1 y2', { priority: 9 }), never)
@@ -89,7 +84,7 @@ async function browsed(url: string): Promise<void> {
   const before = Date.now()
   await transport.send('q', shared('a1 a2 a3 b1', { fairWeight: 0.5, priority: 2 }), never)
   const from = await subscribeTo(transport)
-  assert.deepEqual(idsOf(await take(from, 1)), ['a1'])
+  assert.deepEqual(idsOf(await takeAll(from, 1)), ['a1'])
   const found = await browse.get('q', 'a2')
   assert.deepEqual(
     [found?.state, found?.envelope.fairKey, found?.envelope.fairWeight, found?.envelope.priority],
@@ -99,15 +94,15 @@ async function browsed(url: string): Promise<void> {
   assert.ok(Math.abs(found.sentAt - before) < 60_000)
   assert.equal((await browse.get('q', 'a1'))?.state, 'in flight')
   await raw.sendCommand(['HSET', key('meta'), 'paused', '1'])
-  assert.deepEqual(await take(from), [])
+  assert.deepEqual(await takeAll(from), [])
   await raw.sendCommand(['HDEL', key('meta'), 'paused'])
   const { depth, inFlight } = await browse.gauge('q')
   assert.deepEqual([depth, inFlight], [3, 1])
   for (const id of ['a1', 'a2']) assert.equal(await browse.cancel('q', id), true)
   assert.equal(await browse.cancel('q', 'a2'), false)
-  const rest = await take(from)
+  const rest = await takeAll(from)
   assert.deepEqual(idsOf(rest), ['b1', 'a3'])
-  await ack(from, rest)
+  await ackAll(from, rest)
   for (const name of ['fair', 'ids', 'parked']) {
     assert.equal(await raw.sendCommand(['EXISTS', key(name)]), 0, name)
   }
@@ -118,11 +113,11 @@ async function comesBack(url: string): Promise<void> {
   const { transport } = bench
   await transport.send('q', shared('a1 a2 a3 b1'), never)
   const first = await subscribeTo(transport)
-  assert.deepEqual(idsOf(await take(first, 3)), ['a1', 'a2', 'b1'])
+  assert.deepEqual(idsOf(await takeAll(first, 3)), ['a1', 'a2', 'b1'])
   await first.close()
   // Behind what waits of its key.
   const second = await subscribeTo(transport, 300)
-  const all = await take(second)
+  const all = await takeAll(second)
   assert.equal(idsOf(all)[0], 'a3')
   assert.deepEqual([...idsOf(all)].sort(), ['a1', 'a2', 'a3', 'b1'])
   assert.ok(all.every(({ history }) => history.counted === 0))
@@ -131,14 +126,14 @@ async function comesBack(url: string): Promise<void> {
   await second.renew?.(others, 60_000)
   const suspects: Delivery[] = []
   await until('the one that was not renewed', async () => {
-    suspects.push(...(await take(second)))
+    suspects.push(...(await takeAll(second)))
     return suspects.length > 0
   })
   assert.deepEqual(
     suspects.map(({ envelope: { id }, alone }) => [id, alone]),
     [['a3', true]],
   )
-  await ack(second, [...suspects, ...others])
+  await ackAll(second, [...suspects, ...others])
   await assertNothingLeft(bench)
 }
 
@@ -159,12 +154,12 @@ async function merged(url: string): Promise<void> {
     await until('the next ms', async () => (await now()) > sentAt)
   }
   const from = await subscribeTo(transport)
-  const all = await take(from, 4)
+  const all = await takeAll(from, 4)
   assert.deepEqual(idsOf(all), ['c1', 'p1', 'a1', 'p2'])
-  const rest = await take(from)
+  const rest = await takeAll(from)
   // The line of fair keys stands where its oldest stands, and goes by turns.
   assert.deepEqual(idsOf(rest), ['a2', 'b1', 'a3', 'p3'])
-  await ack(from, [...all, ...rest])
+  await ackAll(from, [...all, ...rest])
   assert.equal(await raw.sendCommand(['XLEN', key('ready')]), 0)
   await assertNothingLeft(bench)
 }
@@ -182,11 +177,11 @@ async function shedOldest(url: string): Promise<void> {
   assert.equal((await transport.shelf?.get('q', 'a1'))?.envelope.fairKey, 'a')
   assert.equal(await shed('q', { ...options, max: 9 }), 1)
   const from = await subscribeTo(transport)
-  const left = await take(from)
+  const left = await takeAll(from)
   assert.deepEqual(idsOf(left), ['x1', 'k1'])
-  await ack(from, left)
+  await ackAll(from, left)
   await transport.shelf?.redrive('q', ['a1'], { actor: 'a', reason: 'r' })
-  await ack(from, await take(from))
+  await ackAll(from, await takeAll(from))
   await transport.shelf?.discard('q', ['a2'], { actor: 'a', reason: 'r' })
   await assertNothingLeft(bench)
 }
@@ -196,7 +191,7 @@ async function deleted(url: string): Promise<void> {
   const { transport, raw, key } = bench
   await transport.send('q', shared('a1 a2 a3 b1 c1'), never)
   const from = await subscribeTo(transport, 300)
-  assert.deepEqual(idsOf(await take(from, 1)), ['a1'])
+  assert.deepEqual(idsOf(await takeAll(from, 1)), ['a1'])
   await raw.sendCommand(['XTRIM', key('turns'), 'MAXLEN', '0'])
   await raw.sendCommand(['HDEL', key('parked'), 'b1'])
   const places = (await raw.sendCommand(['ZRANGE', key('fair'), '0', '-1'])) as readonly string[]
@@ -211,9 +206,9 @@ async function deleted(url: string): Promise<void> {
     )
   await until('the others and the letters', async () => {
     const next = await subscribeTo(transport)
-    const some = await take(next)
+    const some = await takeAll(next)
     came.push(...idsOf(some))
-    await ack(next, some)
+    await ackAll(next, some)
     return (await letters()).every(([, reason]) => reason === 'body lost')
   })
   assert.deepEqual(came, ['a2', 'a3'])
@@ -227,15 +222,15 @@ async function leftBehind(url: string): Promise<void> {
   const { transport, raw, key } = bench
   await transport.send('q', shared('a1'), never)
   const from = await subscribeTo(transport)
-  await ack(from, await take(from))
+  await ackAll(from, await takeAll(from))
   const fields = ['id', 'left', 'body', 'x', 'millrace-fair-key', 'a']
   const entryId = String(await raw.sendCommand(['XADD', key('turns'), '*', ...fields]))
   await raw.sendCommand(['HSET', key('ids'), 'left', `t${entryId}`])
   await until('it comes', async () => {
-    const some = await take(from)
+    const some = await takeAll(from)
     if (some.length === 0) return false
     assert.deepEqual(idsOf(some), ['left'])
-    await ack(from, some)
+    await ackAll(from, some)
     return true
   })
   await assertNothingLeft(bench)

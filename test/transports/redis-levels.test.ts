@@ -7,9 +7,18 @@ import fc from 'fast-check'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
 import { standing } from '../../src/transport/ageing.ts'
-import type { Subscription, Transport } from '../../src/transport/transport.ts'
+import type { Transport } from '../../src/transport/transport.ts'
 import { byDepth } from '../depth.ts'
-import { type Bench, envelope, open, signal, subscribeTo } from './redis-bench.ts'
+import {
+  ackAll,
+  type Bench,
+  envelope,
+  idsOf,
+  open,
+  signal,
+  subscribeTo,
+  takeAll,
+} from './redis-bench.ts'
 import { NO_REDIS, redisServers } from './redis-servers.ts'
 import { until } from './until.ts'
 
@@ -47,19 +56,6 @@ for (const { name, url } of servers) {
 }
 
 const never = { signal }
-
-async function take(from: Subscription, max = 100): Promise<readonly Delivery[]> {
-  return await from.receive({ max, waitMs: 0, signal })
-}
-
-function idsOf(all: readonly Delivery[]): readonly string[] {
-  return all.map(({ envelope: { id } }) => id)
-}
-
-async function ack(from: Subscription, all: readonly Delivery[]): Promise<void> {
-  const outcomes = await from.settle(all.map((delivery) => ({ as: 'acked', delivery }) as const))
-  assert.ok(outcomes.every(({ ok }) => ok))
-}
 
 function at(priority: number, ...ids: readonly string[]): readonly Envelope[] {
   return ids.map((id) => envelope(id, { priority }))
@@ -120,7 +116,7 @@ async function inOrderOfAgeing(url: string): Promise<void> {
       await raw.sendCommand(['HSET', key('meta'), 'layout', '3', 'levels', '10'])
       const got: Delivery[] = []
       for (let n = 0; got.length < sent.length; n++) {
-        const some = await take(from, sizes[n % sizes.length])
+        const some = await takeAll(from, sizes[n % sizes.length])
         assert.ok(some.length > 0, 'nothing came, and not all had come')
         got.push(...some)
       }
@@ -131,7 +127,7 @@ async function inOrderOfAgeing(url: string): Promise<void> {
         got.map(({ envelope: { id, priority } }) => [id, priority]),
         wanted.map(({ id, priority }) => [id, priority]),
       )
-      await ack(from, got)
+      await ackAll(from, got)
       await assertNothingLeft(bench)
     }),
     { numRuns: byDepth({ quick: 25, full: 200, long: 1_000 }) },
@@ -156,19 +152,19 @@ async function acrossLevels(url: string): Promise<void> {
   await transport.send('q', [envelope('low', more), ...at(9, 'top'), ...at(3, 'a', 'b')], never)
   await transport.send('q', [envelope('c', { ...more, priority: 3 })], never)
   const from = await subscribeTo(transport)
-  const all = await take(from)
+  const all = await takeAll(from)
   assert.deepEqual(idsOf(all), ['top', 'a', 'b', 'c', 'low'])
   assert.deepEqual(
     all.map(({ envelope: { priority } }) => priority),
     [9, 3, 3, 3, 0],
   )
   assert.deepEqual(all[3]?.envelope.headers, more.headers)
-  await ack(from, all)
+  await ackAll(from, all)
   await assertNothingLeft(bench)
   // More than an ack deletes one by one.
   const many = Array.from({ length: 300 }, (_, n) => envelope(`n${n}`, { priority: n % 3 }))
   await transport.send('q', many, never)
-  await ack(from, await take(from, 1_000))
+  await ackAll(from, await takeAll(from, 1_000))
   await assertNothingLeft(bench)
 }
 
@@ -177,7 +173,7 @@ async function partRenewed(url: string): Promise<void> {
   const { transport } = bench
   const from = await subscribeTo(transport, 300)
   await transport.send('q', [...at(0, 'a', 'b'), ...at(5, 'c', 'd')], never)
-  const all = await take(from)
+  const all = await takeAll(from)
   assert.deepEqual(idsOf(all), ['c', 'd', 'a', 'b'])
   const kept = all.filter((_, n) => n % 2 === 0)
   const renewed = await from.renew?.(kept, 60_000)
@@ -185,14 +181,14 @@ async function partRenewed(url: string): Promise<void> {
   const other = await subscribeTo(await bench.another())
   const back: Delivery[] = []
   await until('the others come back', async () => {
-    back.push(...(await take(other)))
+    back.push(...(await takeAll(other)))
     return back.length === 2
   })
   assert.deepEqual([...idsOf(back)].sort(), ['b', 'd'])
   assert.ok(back.every(({ alone }) => alone))
   assert.equal(back.find(({ envelope: { id } }) => id === 'd')?.envelope.priority, 5)
-  await ack(from, kept)
-  await ack(other, back)
+  await ackAll(from, kept)
+  await ackAll(other, back)
   await assertNothingLeft(bench)
 }
 
@@ -201,10 +197,10 @@ async function closed(url: string): Promise<void> {
   const { transport, raw, key } = bench
   await transport.send('q', [...at(0, 'a'), ...at(1, 'b'), ...at(9, 'c')], never)
   const first = await subscribeTo(transport)
-  assert.equal((await take(first)).length, 3)
+  assert.equal((await takeAll(first)).length, 3)
   await first.close()
   assert.equal(await raw.sendCommand(['XLEN', key('ready:9')]), 1)
-  const again = await take(await subscribeTo(await bench.another()))
+  const again = await takeAll(await subscribeTo(await bench.another()))
   assert.deepEqual(idsOf(again), ['c', 'b', 'a'])
   assert.deepEqual(
     again.map(({ history }) => history.counted),
@@ -221,7 +217,7 @@ async function keepsLevel(url: string): Promise<void> {
   const taken = async (): Promise<Delivery> => {
     let one: Delivery | undefined
     await until('it comes', async () => {
-      one = (await take(from))[0]
+      one = (await takeAll(from))[0]
       return one !== undefined
     })
     assert.ok(one)
@@ -242,9 +238,9 @@ async function keepsLevel(url: string): Promise<void> {
   assert.equal((await transport.shelf?.get('q', 'x'))?.envelope.priority, 7)
   await transport.send('q', at(3, 'y'), never)
   await transport.shelf?.redrive('q', ['x'], { actor: 'a', reason: 'r' })
-  const both = await take(from)
+  const both = await takeAll(from)
   assert.deepEqual(idsOf(both), ['x', 'y'])
-  await ack(from, both)
+  await ackAll(from, both)
   await assertNothingLeft(bench)
 }
 
@@ -304,13 +300,13 @@ async function exactCapacity(url: string): Promise<void> {
   )
   assert.equal((await bench.transport.browse?.gauge('q'))?.depth, 150)
   const from = await subscribeTo(bench.transport)
-  const all = await take(from, 1_000)
+  const all = await takeAll(from, 1_000)
   assert.equal(new Set(idsOf(all)).size, 150)
   assert.ok(new Set(all.map(({ envelope: { priority } }) => priority)).size > 2)
   // In hand it counts; what ends makes room, on whatever level.
   const full = await bench.transport.send('q', at(9, 'more'), never)
   assert.equal(full[0]?.ok, false)
-  await ack(from, all.slice(0, 1))
+  await ackAll(from, all.slice(0, 1))
   const room = await bench.transport.send('q', [...at(0, 'fits'), ...at(9, 'not')], never)
   assert.deepEqual(
     room.map(({ ok }) => ok),
@@ -326,7 +322,7 @@ async function browsed(url: string): Promise<void> {
   const later = envelope('later', { priority: 4, delayMs: 60_000 })
   await transport.send('q', [...at(0, 'a'), ...at(4, 'b', 'c', 'd'), later], never)
   const from = await subscribeTo(transport)
-  await take(from, 1)
+  await takeAll(from, 1)
   assert.deepEqual(
     await Promise.all(
       ['a', 'b', 'c', 'later'].map(async (id) => {
@@ -346,7 +342,7 @@ async function browsed(url: string): Promise<void> {
   for (const id of ['b', 'c', 'later']) assert.equal(await browse.cancel('q', id), true, id)
   assert.equal(await browse.get('q', 'c'), undefined)
   await browse.setPaused('q', true)
-  assert.deepEqual(await take(from), [])
+  assert.deepEqual(await takeAll(from), [])
   await browse.setPaused('q', false)
   await transport.send('q', at(9, 'e'), never)
   const later2 = envelope('later', { priority: 9, delayMs: 60_000 })
@@ -371,7 +367,7 @@ async function shedOf(url: string): Promise<void> {
   const page = await transport.shelf?.list('q', { limit: 10 })
   assert.deepEqual(page?.items.map(({ envelope: { id } }) => id).sort(), ['a1', 'a2', 'b', 'late'])
   await transport.shelf?.redrive('q', ['b'], { actor: 'a', reason: 'r' })
-  assert.deepEqual(idsOf(await take(await subscribeTo(transport))), ['top', 'b'])
+  assert.deepEqual(idsOf(await takeAll(await subscribeTo(transport))), ['top', 'b'])
 }
 
 async function keyInOrder(url: string): Promise<void> {
@@ -382,12 +378,12 @@ async function keyInOrder(url: string): Promise<void> {
   await transport.send('q', [of('A1', 0), of('A2', 9), of('B1', 5)], never)
   await transport.send('q', at(2, 'plain'), never)
   const from = await subscribeTo(transport)
-  const first = await take(from)
+  const first = await takeAll(from)
   assert.deepEqual(idsOf(first), ['B1', 'plain', 'A1'])
-  await ack(from, first)
-  const next = await take(from)
+  await ackAll(from, first)
+  const next = await takeAll(from)
   assert.deepEqual([idsOf(next), next[0]?.envelope.priority], [['A2'], 9])
-  await ack(from, next)
+  await ackAll(from, next)
   await assertNothingLeft(bench)
 }
 
@@ -406,7 +402,7 @@ async function olderVersion(url: string): Promise<void> {
   await transport.topology.ensure([{ name: 'q', owner: 'others', maxDepth: undefined }], signal)
   assert.deepEqual(await seen(), [null, '3', 'others', '10'])
   const from = await subscribeTo(transport)
-  assert.deepEqual(idsOf(await take(from)), ['top', 'one', 'plain', 'key'])
+  assert.deepEqual(idsOf(await takeAll(from)), ['top', 'one', 'plain', 'key'])
 }
 
 async function entriesDeleted(url: string): Promise<void> {
@@ -414,13 +410,13 @@ async function entriesDeleted(url: string): Promise<void> {
   const { transport, raw, key } = bench
   await transport.send('q', at(6, 'held', 'unread'), never)
   const from = await subscribeTo(transport, 200)
-  assert.deepEqual(idsOf(await take(from, 1)), ['held'])
+  assert.deepEqual(idsOf(await takeAll(from, 1)), ['held'])
   await raw.sendCommand(['XTRIM', key('ready:6'), 'MAXLEN', '0'])
   const reasons = async (): Promise<readonly (string | undefined)[]> =>
     Promise.all(['held', 'unread'].map(async (id) => (await transport.shelf?.get('q', id))?.reason))
   // Each look of a subscription is 10 s apart, unless something is lost.
   await until('both are dead letters', async () => {
-    await take(await subscribeTo(transport))
+    await takeAll(await subscribeTo(transport))
     return (await reasons()).every((reason) => reason?.startsWith('body lost') === true)
   })
   assert.equal((await transport.browse?.gauge('q'))?.dead, 2)
@@ -434,10 +430,10 @@ async function oddIds(url: string): Promise<void> {
   const odd = ['id', 'two\nlines', 'body', 'x']
   await raw.sendCommand(['XADD', key('ready'), '*', ...odd])
   const from = await subscribeTo(transport)
-  const all = await take(from)
+  const all = await takeAll(from)
   assert.deepEqual(idsOf(all), ['a', 'b', 'two\nlines'])
   assert.equal(all[0]?.envelope.priority, 6)
-  await ack(from, all.slice(0, 2))
+  await ackAll(from, all.slice(0, 2))
 }
 
 async function foreign(url: string): Promise<void> {
@@ -447,16 +443,16 @@ async function foreign(url: string): Promise<void> {
   await raw.sendCommand(['XADD', key('ready'), '*', 'id', 'f', 'body', 'x', 'priority', '9'])
   await raw.sendCommand(['XADD', key('ready'), '*', 'millrace-priority', '9', 'id', 'y'])
   const from = await subscribeTo(transport)
-  const all = await take(from)
+  const all = await takeAll(from)
   const told = all.map(({ envelope: { priority } }) => priority)
   assert.deepEqual([all.length, told, idsOf(all).slice(0, 2)], [3, [1, 0, 0], ['ours', 'f']])
   const back = all.map(
     (delivery) => ({ as: 'released', delivery, delayMs: 0, counted: false }) as const,
   )
   await from.settle(back)
-  const again = await take(from)
+  const again = await takeAll(from)
   assert.deepEqual(idsOf(again).slice(0, 2), ['ours', 'f'])
-  await ack(from, again)
+  await ackAll(from, again)
   await assertNothingLeft(bench)
 }
 
@@ -467,12 +463,12 @@ async function streamDeleted(url: string): Promise<void> {
   const from = await subscribeTo(checked)
   await bench.transport.send('q', at(2, 'a'), never)
   await raw.sendCommand(['DEL', key('ready')])
-  const [a] = await take(from)
+  const [a] = await takeAll(from)
   assert.equal(a?.envelope.id, 'a')
-  await assert.rejects(take(from), /has no consumer group/)
+  await assert.rejects(takeAll(from), /has no consumer group/)
   // As when another program wrote to it meanwhile.
   await raw.sendCommand(['XADD', key('ready'), '*', 'body', 'x'])
   await bench.transport.send('q', at(2, 'b'), never)
-  assert.deepEqual(idsOf(await take(from)), ['b'])
-  await assert.rejects(take(from), /has no consumer group/)
+  assert.deepEqual(idsOf(await takeAll(from)), ['b'])
+  await assert.rejects(takeAll(from), /has no consumer group/)
 }

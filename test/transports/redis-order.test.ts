@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
 import type { Subscription } from '../../src/transport/transport.ts'
-import { type Bench, envelope, open, signal, subscribeTo } from './redis-bench.ts'
+import {
+  ackAll,
+  type Bench,
+  envelope,
+  idsOf,
+  open,
+  signal,
+  subscribeTo,
+  takeAll,
+} from './redis-bench.ts'
 import { NO_REDIS, redisServers } from './redis-servers.ts'
 import { until } from './until.ts'
 
@@ -38,27 +46,14 @@ function keyed(...ids: readonly string[]): readonly Envelope[] {
   return ids.map((id) => envelope(id, { orderingKey: id.slice(0, 1) }))
 }
 
-async function take(from: Subscription, max = 100): Promise<readonly Delivery[]> {
-  return await from.receive({ max, waitMs: 0, signal })
-}
-
-function idsOf(all: readonly Delivery[]): readonly string[] {
-  return all.map(({ envelope: { id } }) => id)
-}
-
-async function ack(from: Subscription, all: readonly Delivery[]): Promise<void> {
-  const outcomes = await from.settle(all.map((delivery) => ({ as: 'acked', delivery }) as const))
-  assert.ok(outcomes.every(({ ok }) => ok))
-}
-
 /** Takes and acks until nothing comes; answers what came, batch by batch. */
 async function drained(from: Subscription): Promise<readonly (readonly string[])[]> {
   const batches: (readonly string[])[] = []
   for (;;) {
-    const batch = await take(from)
+    const batch = await takeAll(from)
     if (batch.length === 0) return batches
     batches.push(idsOf(batch))
-    await ack(from, batch)
+    await ackAll(from, batch)
   }
 }
 
@@ -110,17 +105,17 @@ async function movesOn(url: string): Promise<void> {
   await transport.send('q', keyed(...ids), { signal })
   const from = await subscribeTo(transport)
   const die = async (): Promise<void> => {
-    const [delivery] = await take(from)
+    const [delivery] = await takeAll(from)
     assert.ok(delivery)
     await from.settle([{ as: 'dead', delivery, errorClass: 'permanent', reason: 'no' }])
     assert.match(String(await head()), /^x/)
   }
   await browse?.cancel?.('q', 'A1')
   assert.equal(await head(), 'hA2')
-  await take(from)
+  await takeAll(from)
   await browse?.cancel?.('q', 'A2')
   assert.equal(await head(), 'hA3')
-  await ack(from, await take(from))
+  await ackAll(from, await takeAll(from))
   assert.equal(await head(), 'hA4')
   await die()
   await shelf?.discard('q', ['A4'], note)
@@ -153,7 +148,7 @@ async function olderVersion(url: string): Promise<void> {
   await transport.topology.ensure([spec], signal)
   assert.deepEqual(await seen(), [null, '2', 'others'])
   const from = await subscribeTo(transport)
-  const [plain, head] = await take(from)
+  const [plain, head] = await takeAll(from)
   assert.ok(plain && head)
   await from.settle([{ as: 'dead', delivery: head, errorClass: 'permanent', reason: 'no' }])
   assert.equal((await transport.shelf?.get('q', 'A1'))?.owner, 'others')
@@ -170,12 +165,12 @@ async function linedUp(url: string): Promise<void> {
   for (const id of ['A1', 'A2', 'B1', 'A3', 'B2']) await stored(id)
   await transport.send('q', keyed('A4'), { signal })
   const from = await subscribeTo(transport)
-  const first = await take(from)
+  const first = await takeAll(from)
   // A4 came before anybody had looked at the others.
   assert.deepEqual(idsOf(first), ['B1', 'A4'])
   assert.equal((await transport.browse?.gauge('q'))?.depth, 4)
   assert.equal((await transport.browse?.get?.('q', 'A2'))?.state, 'ready')
-  await ack(from, first)
+  await ackAll(from, first)
   assert.deepEqual(await drained(from), [['B2', 'A1'], ['A2'], ['A3']])
 }
 
@@ -213,13 +208,13 @@ async function headLost(url: string): Promise<void> {
     if (halts) await haltingQueue(bench)
     await transport.send('q', keyed('A1', 'A2'), { signal })
     const vanishing = await subscribeTo(await bench.another(), 100)
-    assert.deepEqual(idsOf(await take(vanishing)), ['A1'])
+    assert.deepEqual(idsOf(await takeAll(vanishing)), ['A1'])
     const entryId = await raw.sendCommand(['HGET', key('ids'), 'A1'])
     await raw.sendCommand(['XDEL', key('ready'), String(entryId)])
     const from = await subscribeTo(transport)
     if (halts) {
       await until('the key is halted', async () => {
-        assert.deepEqual(await take(from), [])
+        assert.deepEqual(await takeAll(from), [])
         return (await transport.haltedKeys?.get('q', 'A'))?.messageId === 'A1'
       })
       await transport.haltedKeys?.skip('q', ['A'], { actor: 'me', reason: 'lost' })
@@ -240,11 +235,11 @@ async function waitingLost(url: string): Promise<void> {
   await transport.send('q', keyed('B1', 'B2', 'B3'), { signal })
   await raw.sendCommand(['DEL', key('behind')])
   const second = await subscribeTo(transport)
-  const [head] = await take(second)
+  const [head] = await takeAll(second)
   assert.ok(head)
-  assert.deepEqual(await take(second), [])
+  assert.deepEqual(await takeAll(second), [])
   assert.equal((await transport.browse?.gauge('q'))?.dead, 3)
-  await ack(second, [head])
+  await ackAll(second, [head])
   await transport.send('q', keyed('B4'), { signal })
   assert.deepEqual(await drained(second), [['B4']])
 }
@@ -265,13 +260,13 @@ async function woken(url: string): Promise<void> {
   const bench = await open(url, { pollMs: 60_000 })
   await bench.transport.send('q', keyed('A1', 'A2'), { signal })
   const from = await subscribeTo(bench.transport)
-  const head = await take(from)
+  const head = await takeAll(from)
   const other = await subscribeTo(await bench.another())
   const next = other.receive({ max: 5, waitMs: 30_000, signal })
   await until('it waits', async () => {
     return (await bench.raw.sendCommand(['HGET', bench.key('meta'), 'waiting'])) === '1'
   })
-  await ack(from, head)
+  await ackAll(from, head)
   const startedAt = performance.now()
   assert.deepEqual(idsOf(await next), ['A2'])
   assert.ok(performance.now() - startedAt < 10_000)

@@ -52,6 +52,20 @@ for (const server of servers) {
     assert.ok(done.indexOf('B2') < done.indexOf('A2'), `B waited for A: ${done}`)
   })
 
+  test(`${server.name}: Of a batch, nothing of a group is stored behind one that was refused.`, async (t) => {
+    const { transport, queue, subscribe } = await scene(t, server, { kind: 'fifo' })
+    const batch = ordered('A1', 'A2', 'A3', 'B1').map((each) =>
+      each.id === 'A2' ? { ...each, body: new Uint8Array(2 * 1_048_576) } : each,
+    )
+    const sent = await transport.send(queue, batch, { signal })
+    assert.deepEqual(
+      sent.map((each) => (each.ok ? 'stored' : `${each.fault.code} ${each.fault.outcome}`)),
+      ['stored', 'tooLarge notApplied', 'tooLarge notApplied', 'stored'],
+    )
+    const done = await drain(await subscribe(), 2, () => true)
+    assert.deepEqual([...done].sort(), ['A1', 'B1'])
+  })
+
   test(`${server.name}: Of a group one message is in hand at a time, however many were received.`, async (t) => {
     const { transport, queue, subscribe } = await scene(t, server, { kind: 'fifo' })
     await transport.send(queue, ordered('A1', 'A2', 'A3', 'B1'), { signal })

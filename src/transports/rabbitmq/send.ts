@@ -1,6 +1,6 @@
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
-import { refused } from '../../transport/outcomes.ts'
+import { nextOf, refused } from '../../transport/outcomes.ts'
 import { type EnvelopeBounds, refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { Transport } from '../../transport/transport.ts'
 import type { Broker } from './broker.ts'
@@ -31,13 +31,8 @@ export function sender(
     const judged = batch.map((envelope) => judge(envelope, how))
     const wanted = judged.filter((one): one is Publication => 'content' in one)
     const answers = (await publisher.publish(wanted, options.signal)).values()
-    return judged.map((one): Sent => ('content' in one ? next(answers) : one))
+    return judged.map((one): Sent => ('content' in one ? nextOf(answers) : one))
   }
-}
-
-function next(answers: Iterator<Sent>): Sent {
-  const { done, value } = answers.next()
-  return done ? refused('unknown', { outcome: 'unknown' }) : value
 }
 
 /** What all messages of a batch share. */

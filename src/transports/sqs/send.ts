@@ -3,6 +3,7 @@ import type { SendMessageBatchRequestEntry } from '@aws-sdk/client-sqs'
 import { closedError } from '../../model/closed-error.ts'
 import type { Sent } from '../../model/delivery.ts'
 import type { Envelope } from '../../model/envelope.ts'
+import { failedKeys } from '../../transport/failed-keys.ts'
 import { behind, refused, stored } from '../../transport/outcomes.ts'
 import { refusalOf, reservedHeader } from '../../transport/refusal.ts'
 import type { SendOptions } from '../../transport/transport.ts'
@@ -36,15 +37,13 @@ export async function send(
   const place = await store.places.of(queue)
   const outcomes: Sent[] = []
   const parcels: Parcel[] = []
-  const refusedOf = new Map<string | undefined, Sent>()
+  const failed = failedKeys()
   for (const [at, envelope] of batch.entries()) {
-    const { id, orderingKey } = envelope
-    const before = orderingKey === undefined ? undefined : refusedOf.get(orderingKey)
-    const packed = before ? behind(before) : pack(store, queue, envelope, place)
+    const packed = failed.outcomeOf(envelope) ?? pack(store, queue, envelope, place)
     if ('ok' in packed) {
       outcomes[at] = packed
-      refusedOf.set(orderingKey, packed)
-    } else parcels.push({ at, id, ...packed })
+      failed.note(envelope, packed)
+    } else parcels.push({ at, id: envelope.id, ...packed })
   }
   const requests = inRequests(parcels)
   if (store.kind === 'fifo') await sendInOrder(store, place, requests, signal, outcomes)
