@@ -1,38 +1,17 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { type Connector, createMillrace, defineQueue, PermanentError } from 'millrace'
+import { createMillrace, defineQueue, PermanentError } from 'millrace'
 import { memory } from 'millrace/memory'
-import { postgres } from 'millrace/postgres'
 import { redis } from 'millrace/redis'
-import { sqlite } from 'millrace/sqlite'
 import { z } from 'zod'
 import { silentLogger } from '../../src/model/logger.ts'
-import { dropSchema, freshSchema, postgresServers } from './postgres-servers.ts'
+import { type AppPlace, sqlPlaces } from './app-places.ts'
 import { redisServers, smallestUser } from './redis-servers.ts'
-import { databaseFile } from './sqlite-harness.ts'
 import { until } from './until.ts'
 
-interface Place {
-  readonly name: string
-  readonly open: () => Promise<{ transport: Connector; dispose: () => Promise<void> }>
-}
-
-const places: readonly Place[] = [
+const places: readonly AppPlace[] = [
   { name: 'memory', open: async () => ({ transport: memory(), dispose: async () => {} }) },
-  {
-    name: 'sqlite',
-    open: async () => {
-      const { file, dispose } = await databaseFile()
-      return { transport: sqlite({ file }), dispose }
-    },
-  },
-  ...postgresServers().map(({ name, url }) => ({
-    name,
-    open: async () => {
-      const schema = freshSchema()
-      return { transport: postgres({ url, schema }), dispose: () => dropSchema(url, schema) }
-    },
-  })),
+  ...sqlPlaces,
   ...redisServers().map((server) => ({
     name: server.name,
     open: async () => {
@@ -47,7 +26,7 @@ const MAX_DEPTH = 5
 const TIMED = { timeout: 60_000 } as const
 
 /** Two keys whose first messages died, and a queue that is full of what waits behind them. */
-async function standstill(t: TestContext, place: Place) {
+async function standstill(t: TestContext, place: AppPlace) {
   const { transport, dispose } = await place.open()
   const queue = defineQueue({
     ...{ name: 'steps', owner: 'team', payload: z.object({ of: z.string(), n: z.number() }) },

@@ -1,37 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Connector, createMillrace, defineQueue } from 'millrace'
-import { postgres } from 'millrace/postgres'
-import { sqlite } from 'millrace/sqlite'
+import { createMillrace, defineQueue } from 'millrace'
 import { z } from 'zod'
 import { silentLogger } from '../../src/model/logger.ts'
-import { dropSchema, freshSchema, postgresServers } from './postgres-servers.ts'
-import { databaseFile } from './sqlite-harness.ts'
+import { sqlPlaces } from './app-places.ts'
 
-interface Place {
-  readonly name: string
-  readonly open: () => Promise<{ transport: Connector; dispose: () => Promise<void> }>
-}
-
-const places: readonly Place[] = [
-  {
-    name: 'sqlite',
-    open: async () => {
-      const { file, dispose } = await databaseFile()
-      return { transport: sqlite({ file }), dispose }
-    },
-  },
-  ...postgresServers().map(({ name, url }) => ({
-    name,
-    open: async () => {
-      const schema = freshSchema()
-      const transport = postgres({ url, schema })
-      return { transport, dispose: () => dropSchema(url, schema) }
-    },
-  })),
-]
-
-for (const { name, open } of places) {
+for (const { name, open } of sqlPlaces) {
   test(`${name}: a queue that sheds keeps the newest, on counts that are exact and on counts that are sampled`, async (t) => {
     const { transport, dispose } = await open()
     const queue = defineQueue({
