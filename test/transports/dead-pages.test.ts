@@ -56,9 +56,22 @@ async function bounded(shelf: List, queue: string, oldest: readonly string[]): P
     const { sizes, ...found } = await walk(shelf, queue, { ...filter, bodies: false })
     assert.deepEqual(found, { ids })
     assert.deepEqual(sizes, [SIZES.map(() => 0)])
+    await before(shelf, queue, filter)
   }
   const { items, cursor } = await shelf.list(queue, { limit: 3, bodies: false })
   assert.deepEqual([items.length, cursor === null], [3, false])
+}
+
+/** Those that died until a moment. Pages with bodies are asked for this by the kit. */
+async function before(shelf: List, queue: string, filter: object): Promise<void> {
+  const all = await shelf.list(queue, { limit: 100, ...filter, bodies: false })
+  const deadBefore = all.items.at(2)?.deadAt ?? 0
+  const older = all.items.filter(({ deadAt }) => deadAt <= deadBefore)
+  const { ids } = await walk(shelf, queue, { ...filter, deadBefore, bodies: false })
+  assert.deepEqual(
+    ids,
+    older.map(({ envelope }) => envelope.id),
+  )
 }
 
 const harnesses: readonly (readonly [string, () => Harness | Promise<Harness>])[] = [
