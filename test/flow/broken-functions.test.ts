@@ -13,6 +13,7 @@ import {
 import { memory } from 'millrace/memory'
 import { virtualClock } from 'millrace/testing'
 import { z } from 'zod'
+import { failureJudge } from '../../src/flow/failure-judge.ts'
 import { closeNow, seeded } from '../runtime/stage.ts'
 
 const payload = z.object({ n: z.number() })
@@ -93,6 +94,35 @@ for (const [what, isFailure, warning] of answers) {
     await close()
   })
 }
+
+test('That isFailure throws is said, and that it gives no boolean, once each; whatever it did to what it was shown, the default decides by what was', () => {
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const answers: readonly (() => unknown)[] = [
+    () => {
+      throw new Error('no')
+    },
+    () => 1,
+    () => 'yes',
+    () => {
+      throw new Error('again')
+    },
+  ]
+  let asked = 0
+  const judge = failureJudge({
+    queue: 'q',
+    logger,
+    isFailure: (failure) => {
+      Object.assign(failure, { errorClass: 'permanent' })
+      return answers[asked++]?.()
+    },
+  })
+  for (const _ of answers) assert.equal(judge({ errorClass: 'transient', code: 'E' }), true)
+  assert.deepEqual(
+    lines.map((line) => /isFailure (threw|gave)/.exec(line)?.[1]),
+    ['threw', 'gave'],
+  )
+})
 
 test('What isFailure does to what it is shown changes nothing.', async () => {
   const { app, calls, clock, close } = await stage({

@@ -108,7 +108,7 @@ test('A key runs no more than its limit, and delays no other key.', async () => 
 /** A store whose slots nobody can ask for while it is away. */
 function awayStore() {
   const kept = memoryStore()
-  const state = { away: false, losesAnswers: 0, losesReleases: 0 }
+  const state = { away: false, losesAnswers: 0, losesReleases: 0, releases: 0 }
   const asked = <T>(call: () => Promise<T>): Promise<T> =>
     state.away ? Promise.reject(new Error('connection refused')) : call()
   const store: StoreConnector = {
@@ -126,6 +126,7 @@ function awayStore() {
           },
           renew: (...given) => asked(() => slots.renew(...given)),
           release: async (...given) => {
+            state.releases += 1
             if (state.losesReleases-- > 0) throw new Error('connection reset')
             await asked(() => slots.release(...given))
           },
@@ -169,6 +170,21 @@ test('Neither an answer of the store that was lost nor a slot that could not be 
   await clock.advance(2_000)
   assert.equal(seen.ended, 3)
   assert.equal((await app.admin.slots(queue))?.held, 0)
+  await close()
+})
+
+test('While the store is away one message at a time is taken to ask for it.', async () => {
+  const { store, state } = awayStore()
+  const { app, clock, queue, send, close } = await fleet({ max: 10 }, { store, apps: 1 })
+  state.away = true
+  await send('a', 50)
+  await clock.advance(60_000)
+  const seen: number[] = []
+  for (let s = 0; s < 10; s++) {
+    await clock.advance(1_000)
+    seen.push((await app.admin.stats(queue)).inFlight ?? 0)
+  }
+  assert.ok(Math.max(...seen) === 1, seen.join(' '))
   await close()
 })
 
@@ -329,6 +345,11 @@ test('A close takes no longer than its time for slots that the store does not ta
   assert.deepEqual([seen.ended, isClosed], [1, false])
   await clock.advance(500)
   await closing
+  const { releases } = state
+  assert.ok(releases > 5 && releases < 30, `tried ${releases} times in 7 s`)
+  await clock.advance(60_000)
+  assert.equal(state.releases, releases, 'nothing is tried behind the end')
+  assert.equal(clock.nextDueAt(), undefined, 'and no timer keeps the process')
 })
 
 test('A message that a breaker or a rate keeps back holds no slot.', async () => {

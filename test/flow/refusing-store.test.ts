@@ -132,3 +132,31 @@ test('A message for whose downstream the store takes no token (gate) is a dead l
   assert.match(String(letter?.reason), /^the store of queue "calls" takes no token \(gate\)/)
   await close()
 })
+
+test('A slot that the store refuses to take back is asked for once: it ends by itself', async () => {
+  const kept = memoryStore()
+  let releases = 0
+  const store: StoreConnector = {
+    ...kept,
+    connect: async (context) => {
+      const found = await kept.connect(context)
+      const release: typeof found.slots.release = () => {
+        releases += 1
+        return Promise.reject(new OptionsError('store', ['name: it is odd']))
+      }
+      return { ...found, slots: { ...found.slots, release } }
+    },
+  }
+  const clock = virtualClock()
+  const calls = defineQueue({
+    ...{ name: 'calls', owner: 'team-flow', payload, concurrencyLimit: { max: 5 } },
+  })
+  const parts = { transport: memory(), store, queues: [calls], clock, logger: silentLogger }
+  const app = await createMillrace(parts)
+  app.work(calls, () => undefined)
+  await app.start()
+  await app.send(calls, { tenant: 'a', n: 1 })
+  await clock.advance(20_000)
+  assert.equal(releases, 1)
+  await closeNow(app, clock)
+})

@@ -74,7 +74,8 @@ test('Who sends for longer than a reservation lasts keeps its keys from others, 
   await time.advance(11_000)
   const refusal = await second
   assert.equal(codeOf(refusal), 'throttled')
-  assert.match(String(refusal?.ok === false && refusal.fault.cause), /just sending with .* key "/)
+  assert.ok(refusal?.ok === false && refusal.fault.retryable, 'it may be sent again')
+  assert.match(String(refusal.fault.cause), /just sending with idempotency key "k", or died/)
   late.answer()
   assert.equal(codeOf(await first), 'stored')
   assert.equal(codeOf(await send('c')), 'duplicate of a')
@@ -178,4 +179,30 @@ test('A send that certainly failed frees its keys at once, also behind a renewal
   assert.equal(codeOf(await first), 'throttled')
   assert.equal(codeOf(await send('b')), 'stored')
   assert.equal(time.nextDueAt(), undefined, 'no timer is left')
+})
+
+test('A send that waits for a key says all of its keys, and ends with its signal at once.', async () => {
+  const { time, broker, store, send } = await world()
+  const late = slow(broker)
+  const first = send('a', { broker: late.broker })
+  await time.advance(100)
+  const two: Envelope = {
+    ...keyed('b'),
+    remember: [
+      { kind: 'idempotency', key: 'k', fingerprint: 'f', windowMs: 3_600_000 },
+      { kind: 'dedupe', key: 'd', fingerprint: undefined, windowMs: 3_600_000 },
+    ],
+  }
+  const stop = new AbortController()
+  const waiting = rememberedKeys(broker, store, time).send('q', [two], { signal: stop.signal })
+  await time.advance(1_000)
+  stop.abort()
+  const [refusal] = await waiting
+  assert.equal(codeOf(refusal), 'throttled')
+  assert.match(
+    String(refusal?.ok === false && refusal.fault.cause),
+    /idempotency key "k" or dedupe key "d"/,
+  )
+  late.answer()
+  assert.equal(codeOf(await first), 'stored')
 })

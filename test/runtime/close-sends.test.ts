@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isMillraceError } from 'millrace'
+import { isMillraceError, PermanentError } from 'millrace'
 import { memory } from 'millrace/memory'
+import { pause } from '../../src/model/clock.ts'
+import { sendsUnderWay } from '../../src/runtime/sends-under-way.ts'
 import { orderSchema, type StageOptions, stage } from './stage.ts'
 
 /** Memory that takes a second for each call, and longer the longer it is told to. */
@@ -95,6 +97,43 @@ test('after timeoutMs close waits no longer, and a second close with 0 ends the 
   }
 })
 
+test('a second close that would wait leaves the first its time', async () => {
+  const { app, clock, queue, backend, outcomes, note, close } = await slowToSend()
+  backend.takesMs = 5_000
+  note(app.send(queue, { orderId: 'a' }))
+  await clock.advance(0)
+  close(60_000)
+  await clock.advance(100)
+  close(1_000)
+  await clock.advance(10_000)
+  assert.deepEqual(outcomes, ['stored'])
+})
+
+test('what is sent by who is told of a dead letter while the app closes is stored', async () => {
+  let tell = (): void => undefined
+  const { app, clock, queue, outcomes, note, close, closedAfterMs } = await slowToSend({
+    app: {
+      onDeadLetter: async () => {
+        await pause(clock, 500)
+        tell()
+      },
+    },
+  })
+  app.work(queue, () => {
+    throw new PermanentError('no')
+  })
+  // Nobody waits for it but the end of the app.
+  tell = () => note(app.send(queue, { orderId: 'mail to the owner' }))
+  note(app.send(queue, { orderId: 'a' }))
+  await app.start()
+  await clock.advance(1_100)
+  assert.deepEqual(outcomes, ['stored'])
+  close(10_000)
+  await clock.advance(5_000)
+  assert.deepEqual(outcomes, ['stored', 'stored'])
+  assert.notEqual(closedAfterMs(), undefined)
+})
+
 test('a send that waits for a key that somebody holds does not hold up close', async () => {
   const store = memory()
   const transport: StageOptions['transport'] = {
@@ -146,4 +185,49 @@ test('a schema that never answers holds up a send no longer than its signal, and
   await clock.advance(2_000)
   assert.deepEqual(outcomes.slice(2), ['MILLRACE_CLOSED', 'MILLRACE_CLOSED'])
   assert.ok((closedAfterMs() ?? 9_999) < 1_500)
+})
+
+test('a schema that does not answer about a send with a signal of its own keeps no app from its end', async () => {
+  const payload = orderSchema.transform(
+    () => new Promise<never>(() => undefined),
+  ) as unknown as typeof orderSchema
+  const { app, clock, queue, outcomes, note, close, closedAfterMs } = await slowToSend({
+    queue: { payload },
+  })
+  note(app.send(queue, { orderId: 'a' }, { signal: new AbortController().signal }))
+  close(1_000)
+  await clock.advance(5_000)
+  assert.ok((closedAfterMs() ?? 9_999) < 1_600)
+  assert.equal(outcomes.length, 1)
+})
+
+test('a send that was refused holds up no close', async () => {
+  const { app, clock, queue, outcomes, note, close, closedAfterMs } = await slowToSend()
+  note(app.send(queue, { orderId: 1 } as never))
+  note(app.sendBatch(queue, [{ orderId: 1 }] as never))
+  note(app.send(queue, { orderId: 'a' }, { delayMs: -1 }))
+  await clock.advance(0)
+  assert.equal(outcomes.length, 3)
+  close(10_000)
+  await clock.advance(1_000)
+  assert.ok((closedAfterMs() ?? 9_999) < 500, `${closedAfterMs()} ms`)
+})
+
+test('the end waits for each send that had begun, however often others say that they are over', async () => {
+  const underWay = sendsUnderWay()
+  const [first, second, third] = [underWay.begin(), underWay.begin(), underWay.begin()]
+  const over: number[] = []
+  const one = underWay.ended().then(() => over.push(1))
+  first()
+  first()
+  second()
+  const fourth = underWay.begin()
+  const two = underWay.ended().then(() => over.push(2))
+  fourth()
+  const three = underWay.ended().then(() => over.push(3))
+  await new Promise(setImmediate)
+  assert.deepEqual(over, [])
+  third()
+  await Promise.all([one, two, three])
+  await underWay.ended()
 })

@@ -152,3 +152,14 @@ test('An option that is undefined is left out.', async () => {
   } as never)
   await app.close()
 })
+
+test('The cursor of the last page is null and goes back in as it came; a tx that is null is refused as none', async () => {
+  const { app, clock, queue } = await stage()
+  const { cursor } = await app.admin.deadLetters.list(queue)
+  assert.equal(cursor, null)
+  assert.deepEqual(await app.admin.deadLetters.list(queue, { cursor }), { items: [], cursor })
+  assert.deepEqual(await app.admin.keys.list(queue, { cursor }), { items: [], cursor })
+  const sent = refusal(() => app.send(queue, { orderId: 'o' }, { tx: null }))
+  assert.ok(hasCode(await sent, 'MILLRACE_FOREIGN_TRANSACTION'), String(await sent))
+  await closeNow(app, clock)
+})

@@ -58,6 +58,9 @@ for (const [client, open] of Object.entries(clients)) {
       assert.throws(() => transact(() => app.send(checked, { n: 1 }, { tx: db })), refused)
       assert.throws(() => transact(() => app.sendBatch(checked, [{ n: 1 }], { tx: db })), refused)
       assert.deepEqual({ ...(rows() as object) }, { n: 1 })
+      const from = performance.now()
+      await app.close({ timeoutMs: 20_000 })
+      assert.ok(performance.now() - from < 10_000, 'its end waits for no send that is over')
     })
   }
 }

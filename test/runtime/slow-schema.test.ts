@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { memoryStore, type StoreConnector } from 'millrace/store'
+import { silentLogger } from '../../src/model/logger.ts'
+import { counting } from '../../src/runtime/counters.ts'
+import { judging } from '../../src/runtime/judging.ts'
+import { virtualClock } from '../../src/testing/virtual-clock.ts'
+import { handedOut } from './handed-out.ts'
 import { closeNow, orderSchema, type StageOptions, stage } from './stage.ts'
 
 const never: Promise<never> = new Promise(() => undefined)
@@ -63,6 +69,25 @@ test('a schema that never answers is a timeout of the attempt: counted, retried,
   )
   assert.match(letter?.reason ?? '', /schema .* handlerTimeoutMs \(1000 ms\)/)
   assert.equal(lines.filter(({ message }) => message.includes('its slot is freed')).length, 2)
+  await closeNow(app, clock)
+})
+
+test('the log of a schema that does not answer names the message and its attempt', async () => {
+  const told: unknown[] = []
+  const error = (_message: string, fields?: unknown): void => void told.push(fields)
+  const { app, clock, queue, answers } = await asking({
+    app: { logger: { ...silentLogger, error } },
+    queue: { retry: { attempts: 2 } },
+  })
+  app.work(queue, () => undefined)
+  const { id } = await app.send(queue, { orderId: 'hangs' })
+  answers.set('hangs', never)
+  await app.start()
+  await clock.advance(10_000)
+  assert.deepEqual(
+    told.slice(0, 2),
+    [1, 2].map((attempt) => ({ queue: 'orders', messageId: id, attempt })),
+  )
   await closeNow(app, clock)
 })
 
@@ -176,4 +201,62 @@ test('what a schema has not answered goes back at once when the worker stops, un
   const waiting = await other.admin.messages.get(queue, id)
   assert.deepEqual([waiting?.state, waiting?.attempts], ['ready', []])
   await closeNow(other, clock)
+})
+
+test('a schema that is asked when the worker has stopped already holds up no close', async () => {
+  const kept = memoryStore()
+  const gate = Promise.withResolvers<void>()
+  const store: StoreConnector = {
+    ...kept,
+    connect: async (context) => {
+      const found = await kept.connect(context)
+      const read: typeof found.states.read = async (name) => {
+        await gate.promise
+        return found.states.read(name)
+      }
+      return { ...found, states: { ...found.states, read } }
+    },
+  }
+  const { app, clock, queue, answers, sendAll } = await asking({
+    app: { store },
+    // What breakers are open is asked before anything is judged.
+    queue: { handlerTimeoutMs: 60_000, downstream: () => 'partner', breaker: {} },
+  })
+  app.work(queue, () => assert.fail('it is not judged'))
+  await sendAll('hangs')
+  answers.set('hangs', never)
+  await app.start()
+  await clock.advance(100)
+  let closed = false
+  const closing = app.close({ timeoutMs: 30_000 }).then(() => {
+    closed = true
+  })
+  await clock.advance(100)
+  gate.resolve()
+  await clock.advance(1_000)
+  assert.ok(closed)
+  await closing
+})
+
+test('what cannot be decided of a message that was judged is said, and its slot is free', async () => {
+  const broken = new Error('the flow is broken')
+  const nobody = undefined as never
+  const acts: unknown[] = []
+  let freed = 0
+  const { queue } = await asking()
+  const clock = virtualClock()
+  const judged = judging({
+    ...{ queue, clock, logger: silentLogger, counters: counting() },
+    hands: {
+      reserve: () => () => void freed++,
+      settleLater: (_delivery, act) => void act(nobody).catch((cause) => acts.push(cause)),
+      notify: () => undefined,
+    },
+    stopped: new AbortController().signal,
+    judged: () => Promise.reject(broken),
+  })
+  const one = handedOut('a')
+  judged.follow([one], [Promise.resolve({ ok: false, delivery: one, error: undefined })])
+  await clock.advance(10)
+  assert.deepEqual([acts, freed], [[broken], 1])
 })

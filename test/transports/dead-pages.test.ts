@@ -8,6 +8,7 @@ import {
   type StoreConnector,
   sqliteStore,
 } from 'millrace/store'
+import { virtualClock } from 'millrace/testing'
 import { present } from '../../src/conformance/acts.ts'
 import { kill } from '../../src/conformance/promises/dead.ts'
 import { withScope } from '../../src/conformance/scope.ts'
@@ -151,13 +152,15 @@ for (const { name, open } of stores) {
 }
 
 test('levels: a page that one level ends early keeps the order of all', async () => {
-  const store = await connectStore(memoryStore())
+  const clock = virtualClock()
+  const store = await connectStore(memoryStore(), clock)
   const levels = ['low', 'high']
   // Newest first: low 6, high 1, low 6, high 1, … so that a page of low ends behind its second.
   const ids = Array.from({ length: 8 }, (_, i) => `m${i}`)
   for (const [i, id] of ids.entries()) {
     const level = i % 2 === 0 ? 'high' : 'low'
     await store.shelf.put([letter(level, id, level === 'low' ? 6 * MB : 1)])
+    await clock.advance(1)
   }
   const shelf = levelledShelf(asShelf(store.shelf), () => levels)
   const found = await walk(shelf, 'q', {})

@@ -25,6 +25,8 @@ interface Stored {
   readonly ids: readonly string[]
   /** Counted on a connection of its own. */
   readonly rows: (table: 'message' | 'dead_letter') => number
+  /** What the queue counts itself: it decides about its capacity by it. */
+  readonly total: () => number
   readonly write: (sql: string) => void
 }
 
@@ -50,7 +52,8 @@ async function stored(t: TestContext): Promise<Stored> {
   })
   const rows: Stored['rows'] = (table) =>
     Number(other.prepare(`SELECT count(*) AS n FROM millrace_${table}`).get()?.n)
-  return { transport, shelf, ids, rows, write: (sql) => other.exec(sql) }
+  const total = (): number => Number(other.prepare('SELECT total FROM millrace_queue').get()?.total)
+  return { transport, shelf, ids, rows, total, write: (sql) => other.exec(sql) }
 }
 
 async function buried(t: TestContext): Promise<Stored> {
@@ -121,6 +124,63 @@ test('so does a purge, which removes all that was there', async (t) => {
   assert.equal((await transport.browse?.gauge(QUEUE))?.depth, 0)
 })
 
+test('a purge leaves what is in hand, and its place in the capacity', async (t) => {
+  const { transport, rows, total } = await stored(t)
+  const from = await transport.subscribe(QUEUE, { group: 'g', leaseMs: 60_000, maxInFlight: 1 })
+  assert.equal((await from.receive({ max: 1, waitMs: 0, signal })).length, 1)
+  assert.equal(await transport.browse?.purge?.(QUEUE), MESSAGES - 1)
+  assert.deepEqual([rows('message'), total()], [1, 1])
+  await from.close()
+})
+
+test('what is sent behind the first of its key while that is purged is next of its key', async (t) => {
+  const { transport, rows } = await stored(t)
+  const body = new Uint8Array(BODY_BYTES)
+  const head = { id: 'head', orderingKey: 'k', body, headers: {}, priority: 0 }
+  await transport.send(QUEUE, [head], { signal })
+  let sent = false
+  let isOver = false
+  const purged = transport.browse?.purge?.(QUEUE).finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    await new Promise(setImmediate)
+    if (sent || rows('message') > MESSAGES - STEP + 1) continue
+    sent = true
+    const [answer] = await transport.send(QUEUE, [{ ...head, id: 'behind' }], { signal })
+    assert.ok(answer?.ok)
+    assert.ok(rows('message') > 1, 'the head is there still')
+  }
+  await purged
+  const from = await transport.subscribe(QUEUE, { group: 'g', leaseMs: 60_000, maxInFlight: 1 })
+  const [next] = await from.receive({ max: 1, waitMs: 0, signal })
+  assert.equal(next?.envelope.id, 'behind')
+  await from.close()
+})
+
+test('a shed that waits for a lock ends with its signal', async (t) => {
+  const { transport, write } = await stored(t)
+  write('BEGIN IMMEDIATE')
+  const stop = new AbortController()
+  const options = { max: 1, upTo: 9, signal: stop.signal }
+  const waiting = assert.rejects(Promise.resolve(transport.shed?.(QUEUE, options)), /enough/)
+  await new Promise(setImmediate)
+  stop.abort(new Error('enough'))
+  await waiting
+  write('ROLLBACK')
+})
+
+test('a purge removes all, also where one transaction takes only the first of the small ones', async (t) => {
+  const { transport, rows } = await stored(t)
+  const small = { body: new Uint8Array(1), headers: {}, priority: 0 }
+  for (let part = 0; part < 13; part++) {
+    const batch = Array.from({ length: 400 }, (_, i) => ({ ...small, id: `small-${part}-${i}` }))
+    await transport.send(QUEUE, batch, { signal })
+  }
+  assert.equal(await transport.browse?.purge?.(QUEUE), MESSAGES + 13 * 400)
+  assert.equal(rows('message'), 0)
+})
+
 test('so does a shed, to the dead letters too, and it removes as many as it was asked for', async (t) => {
   const { transport, rows } = await stored(t)
   const options = { max: MESSAGES - 1, upTo: 9, reason: 'shed', signal }
@@ -136,15 +196,18 @@ test('pages of many dead letters, and a look at each, let the event loop turn', 
   write(`WITH RECURSIVE each (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM each WHERE n < 2500)
     INSERT INTO millrace_dead_letter (queue_id, id, dead_at, error_class, reason, owner, priority, sent_at, counted,
       crashes, redrives, headers, records, body)
-    SELECT queue_id, n, n, 'permanent', 'no', 'team', 0, 0, 1, 0, 0, '{}', '[]', x'00'
+    SELECT queue_id, n, n / 150, 'permanent', 'no', 'team', 0, 0, 1, 0, 0, '{}', '[]', x'00'
     FROM each, (SELECT queue_id FROM millrace_message LIMIT 1)`)
   assert.equal(rows('dead_letter'), 2_500)
-  let seen = 0
-  const pages = await turnsWhile(async () => {
-    for await (const _ of matching(shelf, QUEUE, {})) seen += 1
-  })
-  assert.equal(seen, 2_500)
-  assert.ok(pages >= 5, `5 pages, ${pages} turns`)
+  // Many died in one millisecond, so pages end between two of them.
+  for (const filter of [{}, { errorClass: 'permanent' }] as const) {
+    const seen = new Set<string>()
+    const pages = await turnsWhile(async () => {
+      for await (const { id } of matching(shelf, QUEUE, filter)) seen.add(id)
+    })
+    assert.equal(seen.size, 2_500)
+    assert.ok(pages >= 5, `5 pages, ${pages} turns`)
+  }
   const looks = await turnsWhile(async () => {
     for (let n = 1; n <= 50; n++) assert.ok(await shelf.get(QUEUE, String(n)))
   })
@@ -184,6 +247,11 @@ test('the redrive and the discard of a store let the event loop turn after 4 MiB
     for (const id of ids) await store.shelf.put([letter(id)])
   }
   await bury()
+  const turns = await turnsWhile(async () => {
+    for (const id of ids) assert.ok(await store.shelf.get(QUEUE, id))
+    for (const _ of ids) await store.shelf.list(QUEUE, { limit: 1 })
+  })
+  assert.ok(turns >= 2 * MESSAGES, `${turns} turns`)
   await seenWhile(rows, async () => {
     assert.deepEqual(await store.shelf.discard(QUEUE, ids, NOTE), ids)
   })

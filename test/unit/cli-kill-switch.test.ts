@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createMillrace, defineQueue, silentLogger } from 'millrace'
+import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
+import { memoryStore } from 'millrace/store'
 import { z } from 'zod'
+import { storeToMigrate } from '../../src/runtime/own-store.ts'
 import { until } from '../transports/until.ts'
 import { ordersConfig, type Project, project } from './cli-project.ts'
 
@@ -94,4 +97,85 @@ test('without the tables the log says what makes them', async (t) => {
   const isSaid = (): boolean => lines.some((line) => /hears of no resume/.test(line))
   await until('the warning', isSaid)
   assert.match(lines.join('\n'), /millrace migrate makes these tables where the config file has/)
+})
+
+test('of workers that share a config file one with a kill switch is enough, and one that has it off is none', () => {
+  const from = { transport: sqlite({ file: 'orders.db' }), queues: [] }
+  assert.notEqual(storeToMigrate({ ...from, workers: [{}, { killSwitch: true }] }), undefined)
+  assert.notEqual(
+    storeToMigrate({ ...from, workers: [{ killSwitch: { failures: 2 } }] }),
+    undefined,
+  )
+  assert.equal(storeToMigrate({ ...from, workers: [{ killSwitch: false }, {}] }), undefined)
+  assert.equal(storeToMigrate(from), undefined)
+})
+
+test('a store that cannot be opened for another reason is said to be given', async (t) => {
+  const transport = {
+    ...memory(),
+    ownStore: () => ({
+      ...memoryStore(),
+      connect: () => Promise.reject(new Error('no right to connect')),
+    }),
+  }
+  const payload = z.object({ orderId: z.string() })
+  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const app = await createMillrace({ transport, queues: [orders], logger })
+  t.after(() => app.close({ timeoutMs: 2_000 }))
+  const broken = (): never => {
+    throw new TypeError('x is not a function')
+  }
+  app.work(orders, broken, { killSwitch: { failures: 2 } })
+  await app.sendBatch(
+    orders,
+    Array.from({ length: 20 }, () => ({ orderId: 'a' })),
+  )
+  await app.start()
+  await until('the warning', () => lines.some((line) => /hears of no resume/.test(line)))
+  assert.match(lines.join('\n'), /no right to connect.*; give createMillrace a store/)
+})
+
+/** A config file in which the worker of `orders` has a kill switch and that of `mails` has none. */
+function twoQueues(transport: string): string {
+  return `
+import { defineConfig, defineQueue, defineWorker } from 'millrace'
+import { memory } from 'millrace/memory'
+import { sqlite } from 'millrace/sqlite'
+import { z } from 'zod'
+
+const basics = { owner: 'team-shop', payload: z.object({}) }
+const orders = defineQueue({ name: 'orders', ...basics })
+const mails = defineQueue({ name: 'mails', ...basics })
+export default defineConfig({
+  transport: ${transport},
+  queues: [orders, mails],
+  workers: [defineWorker(orders, () => undefined, { killSwitch: true }), defineWorker(mails, () => undefined)],
+})
+`
+}
+
+test('resume says nothing of kill switches of other queues, nor where no other process can be', async (t) => {
+  const { run, write, folder } = await withSwitch(t)
+  const file = JSON.stringify(join(folder, 'orders.db'))
+  await write('two.config.ts', twoQueues(`sqlite({ file: ${file} })`))
+  const two = ['--config', 'two.config.ts']
+  // The queue is new to the database.
+  assert.equal((await run('send', 'mails', '{}', ...two)).code, 0)
+  assert.equal((await run('resume', 'mails', ...two)).stderr, '')
+  assert.match((await run('resume', 'orders', ...two)).stderr, /tables of the store are missing/)
+  await write('memory.config.ts', twoQueues('memory()'))
+  const { stderr } = await run('resume', 'orders', '--config', 'memory.config.ts')
+  assert.match(stderr, /^millrace: memory.config.ts uses the memory transport[^\n]*\n$/)
+})
+
+test('resume says so when consumers have no store between them', async (t) => {
+  const { run, write } = await withSwitch(t)
+  // As of a broker: a transport that is no store.
+  const broker = "{ name: 'broker', connect: (context) => memory().connect(context) }"
+  await write('broker.config.ts', twoQueues(broker))
+  const { code, stderr } = await run('resume', 'orders', '--config', 'broker.config.ts')
+  assert.equal(code, 0)
+  assert.match(stderr, /does not hear of it: there is no store between the processes; name one\n$/)
 })

@@ -11,6 +11,8 @@ test('A number that JavaScript would change is refused where it stands, and not 
     '18446744073709551616',
     '1e999',
     '-1E400',
+    '1e+999',
+    '1.5E+400',
   ]) {
     const text = `{"id":[${number}]}`
     assert.throws(
