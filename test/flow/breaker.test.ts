@@ -190,10 +190,12 @@ test('It is opened, closed and let go by hand, from a process that works on noth
   await send('sick', 50)
   await clock.advance(300_000)
   assert.equal(world.runs.length, 150, 'held closed: every attempt is made')
-  await assert.rejects(
-    desk.admin.breakers.open(calls, ''),
-    /downstream: expected a text of 1 to 255/,
-  )
+  for (const name of ['', 'x'.repeat(256), 'half \ud800', 'nul \0']) {
+    await assert.rejects(
+      desk.admin.breakers.open(calls, name),
+      /^OptionsError: .*downstream: expected a text of 1 to 255/,
+    )
+  }
   await closeNow(desk, clock)
   await close()
 })

@@ -93,7 +93,10 @@ test('A dead letter shows its payload, and a redrive moves the reference', async
   assert.deepEqual(items[0]?.payload, order)
   assert.deepEqual(items[0]?.headers, {})
   fails = false
-  const puts = seen.puts
+  const { puts, gets } = seen
+  const { deadLetters } = on.app.admin
+  assert.equal((await deadLetters.redrive(on.queue, { filter: {}, dryRun: true })).matched, 1)
+  assert.equal(seen.gets, gets, 'a redrive by filter reads no bodies')
   const { moved } = await on.app.admin.deadLetters.redrive(on.queue, { ids: [id] })
   await on.clock.advance(1_000)
   assert.deepEqual([moved, got, seen.puts - puts], [1, [order], 0])

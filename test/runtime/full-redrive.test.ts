@@ -264,6 +264,18 @@ test('what halts its key is found among more than a page of halted keys', async 
   await closeNow(app, clock)
 })
 
+test('what is no function to be told by is refused before anything moves', async () => {
+  const { app, clock, queue } = await stage()
+  for (const name of ['onFull', 'onProgress']) {
+    const what = { filter: {}, [name]: 'me' } as never
+    await assert.rejects(app.admin.deadLetters.redrive(queue, what), {
+      code: 'MILLRACE_INVALID_OPTIONS',
+      message: new RegExp(`${name}: expected a function`),
+    })
+  }
+  await closeNow(app, clock)
+})
+
 test('the progress of a redrive counts what moved, not what somebody discarded meanwhile', async () => {
   const { app, clock, queue } = await stage()
   app.work(queue, () => {

@@ -111,6 +111,26 @@ test('wait: the line has an end, and serves again after it was empty', async () 
   assert.equal(clock.nextDueAt(), undefined)
 })
 
+test('wait: what leaves the queue lets the next one in at once, not when it would look again', async () => {
+  const { app, clock, queue } = await stage({ queue: waiting(1, 60_000) })
+  let endedAt = 0
+  app.work(queue, async () => {
+    await pause(clock, 1_000)
+    endedAt ||= clock.now()
+  })
+  await app.start()
+  await app.send(queue, { orderId: 'first' })
+  await clock.advance(1)
+  let sentAt = 0
+  const sent = app.send(queue, { orderId: 'second' }).then(() => {
+    sentAt = clock.now()
+  })
+  await clock.advance(5_000)
+  await sent
+  assert.ok(endedAt > 0 && sentAt - endedAt <= 20, `${sentAt - endedAt} ms later`)
+  await closeNow(app, clock)
+})
+
 test('wait: a redrive has its turn in the line of the sends, also while more come than leave', async () => {
   const { app, clock, queue } = await stage({ queue: waiting(3, 60_000) })
   let isMended = false

@@ -96,6 +96,12 @@ test('send: what is wrong with the payload is said, and nothing is stored', asyn
     (await run('send', 'orders', '{"orderId":12345678901234567890}')).stderr,
     /^millrace: the payload: the number of 20 characters at character 11 cannot be kept: .* send it as a string/,
   )
+  const inexact = await runWithInput(
+    '{"orderId":"a"}\n{"orderId":12345678901234567890}\n',
+    ...['send', 'orders', '--batch'],
+  )
+  assert.equal(inexact.code, 2)
+  assert.match(inexact.stderr, /^millrace: line 2: the number of 20 characters at character 11/)
   const lines = await runWithInput(
     '{"orderId":"a"}\n\n{"order":"b"}\n',
     'send',

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { createMillrace, defineQueue, silentLogger } from 'millrace'
 import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
-import { memoryStore } from 'millrace/store'
+import { memoryStore, type StoreConnector } from 'millrace/store'
 import { z } from 'zod'
 import { storeToMigrate } from '../../src/runtime/own-store.ts'
 import { until } from '../transports/until.ts'
@@ -110,12 +110,23 @@ test('of workers that share a config file one with a kill switch is enough, and 
   assert.equal(storeToMigrate(from), undefined)
 })
 
-test('a store that cannot be opened for another reason is said to be given', async (t) => {
+test('a store that cannot be opened for another reason is said to be given, and opened again, and closed with the app', async (t) => {
+  const kept = memoryStore()
+  const seen = { opened: 0, closed: 0 }
   const transport = {
     ...memory(),
-    ownStore: () => ({
-      ...memoryStore(),
-      connect: () => Promise.reject(new Error('no right to connect')),
+    ownStore: (): StoreConnector => ({
+      ...kept,
+      connect: async (context) => {
+        seen.opened += 1
+        if (seen.opened === 1) throw new Error('no right to connect')
+        const store = await kept.connect(context)
+        const close = (): Promise<void> => {
+          seen.closed += 1
+          return store.close()
+        }
+        return { ...store, close }
+      },
     }),
   }
   const payload = z.object({ orderId: z.string() })
@@ -135,6 +146,9 @@ test('a store that cannot be opened for another reason is said to be given', asy
   await app.start()
   await until('the warning', () => lines.some((line) => /hears of no resume/.test(line)))
   assert.match(lines.join('\n'), /no right to connect.*; give createMillrace a store/)
+  await until('a second try', () => seen.opened === 2)
+  await app.close({ timeoutMs: 2_000 })
+  assert.deepEqual(seen, { opened: 2, closed: 1 })
 })
 
 /** A config file in which the worker of `orders` has a kill switch and that of `mails` has none. */
