@@ -1,4 +1,4 @@
-import type { Clock } from '../model/clock.ts'
+import { type Clock, pause } from '../model/clock.ts'
 import type { Delivery, Released, Settled, Settlement } from '../model/delivery.ts'
 import { settled } from '../model/delivery.ts'
 import { newId } from '../model/ids.ts'
@@ -14,6 +14,7 @@ import {
   NOBODY_ALONE,
 } from './crash-book.ts'
 import { namelessAsCopies } from './nameless.ts'
+import { type Neighbours, neighbours } from './neighbours.ts'
 import { stillOurs } from './still-ours.ts'
 import { isSuspect, type Mark, type SuspectMarks, suspectMarks } from './suspect-marks.ts'
 import { type WaitingSuspects, waitingSuspects } from './waiting-suspects.ts'
@@ -30,7 +31,8 @@ export interface CrashMarksOptions {
 /**
  * Counts crashes where the broker does not tell who vanished. A message that was handed out before is a *suspect*: whoever gets
  * it writes its name into the store first. Who finds the name of somebody else there knows that he vanished: one attempt of
- * class crashed, and from now on it runs alone. The first handing out is not marked, so its crash is not seen, and it costs
+ * class crashed, and from now on it runs alone, and is not even marked before all that this consumer has in hand is settled: their
+ * death would be blamed on it. The first handing out is not marked, so its crash is not seen, and it costs
  * nothing. A holder that lives and lost its claim takes its name back.
  */
 export function crashMarks(inner: Transport, options: CrashMarksOptions): Transport {
@@ -51,7 +53,8 @@ export function crashMarks(inner: Transport, options: CrashMarksOptions): Transp
       }
       const { renew } = subscription
       const waiting = waitingSuspects({ renew, giveBack, clock, leaseMs, isBusy })
-      return markingSubscription({ ...options, inner: subscription, book, marks, waiting, leaseMs })
+      const parts = { inner: subscription, book, marks, waiting, inHand: neighbours(), leaseMs }
+      return markingSubscription({ ...options, ...parts })
     },
   }
 }
@@ -61,11 +64,12 @@ interface Marking extends CrashMarksOptions {
   readonly book: CrashBook
   readonly marks: SuspectMarks
   readonly waiting: WaitingSuspects
+  readonly inHand: Neighbours
   readonly leaseMs: number
 }
 
 function markingSubscription(marking: Marking): Subscription {
-  const { inner, marks, waiting, clock, copied } = marking
+  const { inner, marks, waiting, inHand, clock, copied } = marking
   const wake = wakeable()
   let isClosed = false
 
@@ -75,20 +79,39 @@ function markingSubscription(marking: Marking): Subscription {
       ? wake.during(options, (signal) => inner.receive({ ...options, signal }))
       : { came: await inner.receive(options), isWoken: false }
 
+  const mayGo = ({ alone }: Delivery): boolean => !alone || !inHand.any()
+
+  /** Nothing more is asked for meanwhile, so it comes to that. False when the time was over before. */
+  const untilSettled = async (options: ReceiveOptions): Promise<boolean> => {
+    if (options.waitMs === 0) return false
+    const { isWoken } = await wake.during(options, async (signal) => {
+      await pause(clock, options.waitMs, signal)
+      return []
+    })
+    return isWoken
+  }
+
   const receive = async (options: ReceiveOptions): Promise<readonly Delivery[]> => {
     const { signal } = options
     const until = clock.now() + options.waitMs
     const stopped = waiting.asked()
     try {
       for (;;) {
-        const next = signal.aborted || isClosed ? undefined : waiting.take()
+        const isOver = (): boolean => signal.aborted || isClosed
+        const next = isOver() ? undefined : waiting.take()
+        const asked = { ...options, waitMs: Math.max(0, until - clock.now()) }
+        if (next !== undefined && !mayGo(next)) {
+          waiting.putBack(next)
+          if (!(await untilSettled(asked)) || isOver()) return []
+          continue
+        }
         if (next !== undefined) return await handOutNext(marking, next)
-        const waitMs = Math.max(0, until - clock.now())
-        const { came, isWoken } = await below({ ...options, waitMs })
+        const { came, isWoken } = await below(asked)
         const known = copied ? await namelessAsCopies(inner, came) : came
-        if (known.length > 0) return await handOut(marking, known)
+        const out = known.length > 0 ? await handOut(marking, known) : known
+        if (out.length > 0) return out
         if (came.length > 0) continue
-        if (!isWoken || signal.aborted || isClosed) return []
+        if (!isWoken || isOver()) return []
       }
     } finally {
       stopped()
@@ -98,10 +121,15 @@ function markingSubscription(marking: Marking): Subscription {
   return {
     ...inner,
     receive,
-    settle: (batch) =>
-      marks.size === 0 && waiting.size === 0
-        ? inner.settle(batch)
-        : settle(marking, batch, wake.wake),
+    settle: async (batch) => {
+      const isSimple = marks.size === 0 && waiting.size === 0
+      const outcomes = await (isSimple ? inner.settle(batch) : settle(marking, batch, wake.wake))
+      for (const [i, { delivery }] of batch.entries()) {
+        if (isGone(outcomes[i])) inHand.remove(delivery)
+      }
+      if (waiting.size > 0 && !inHand.any()) wake.wake()
+      return outcomes
+    },
     ...(pauseLane && {
       pauseLane: (lane, paused) => {
         waiting.pause(lane, paused)
@@ -121,22 +149,25 @@ function markingSubscription(marking: Marking): Subscription {
 }
 
 async function handOutNext(
-  { marks, waiting }: Marking,
+  { marks, waiting, inHand }: Marking,
   next: Delivery,
 ): Promise<readonly Delivery[]> {
   try {
+    inHand.add([next])
     await marks.begin([next], [])
     return [next]
   } catch (error) {
+    inHand.remove(next)
     waiting.putBack(next)
     throw error
   }
 }
 
 async function handOut(
-  { inner, marks, waiting }: Marking,
+  { inner, marks, waiting, inHand }: Marking,
   came: readonly Delivery[],
 ): Promise<readonly Delivery[]> {
+  inHand.add(came)
   const suspects = came.filter(isSuspect)
   if (suspects.length === 0) return came
   try {
@@ -144,14 +175,18 @@ async function handOut(
     const all = came.map((one) => judged.get(one) ?? one)
     const alone = all.filter((one) => one.alone)
     const together = all.filter((one) => !one.alone)
-    const first = together.length > 0 ? together : alone.slice(0, 1)
-    const later = together.length > 0 ? alone : alone.slice(1)
+    for (const one of alone) inHand.remove(one)
+    const isFree = together.length === 0 && !inHand.any()
+    const first = isFree ? alone.slice(0, 1) : together
+    const later = isFree ? alone.slice(1) : alone
+    inHand.add(first)
     await marks.begin(first.filter(isSuspect), later)
     waiting.add(later)
     return first
   } catch (error) {
     // Nobody knows how often these killed their workers, so nobody may run them.
     await inner.settle(suspects.map(untouched)).catch(() => [])
+    for (const one of suspects) inHand.remove(one)
     const fresh = came.filter((one) => !isSuspect(one))
     if (fresh.length > 0) return fresh
     throw error
@@ -200,6 +235,10 @@ async function settle(
   }
   await book.forget(over)
   return batch.map((one) => outcomes.get(one) ?? lost)
+}
+
+function isGone(outcome: Settled | undefined): boolean {
+  return outcome?.ok === true || isLost(outcome)
 }
 
 function isLost(outcome: Settled | undefined): boolean {

@@ -241,6 +241,61 @@ test('Suspects that wait for their turn stay ours, and go to others once nobody 
   assert.deepEqual(idsOf([first, second, third]), ['a', 'b', 'c'])
 })
 
+test('While something else is in hand no suspect is marked: what kills that is not blamed on it.', async () => {
+  const on = await stage()
+  const sender = await on.holder()
+  await on.send(sender, 'a', 'b')
+  await crash(on, 2)
+  await crash(on, 2)
+  for (const fresh of ['c', 'd', 'e']) {
+    await on.send(sender, fresh)
+    const doomed = await on.holder()
+    const from = await subscribe(doomed)
+    // Whatever else came beside it: the suspects wait, however often the worker asks.
+    const first = await receive(from)
+    if (first.some(({ alone }) => alone)) {
+      assert.equal(first.length, 1)
+      await from.settle(first.map(bareRelease))
+      continue
+    }
+    assert.deepEqual(await receive(from), [])
+    await doomed.die()
+  }
+  const holder = await on.holder()
+  const from = await subscribe(holder)
+  const crashes = new Map<string, number>()
+  for (let found = await receive(from); found.length > 0; found = await receive(from)) {
+    for (const { envelope, history } of found) crashes.set(envelope.id, history.crashes)
+    assert.ok(found.length === 1 || found.every(({ alone }) => !alone))
+    for (const outcome of await from.settle(found.map(acked))) assert.ok(outcome.ok)
+  }
+  assert.deepEqual([crashes.get('a'), crashes.get('b')], [1, 1])
+  assert.deepEqual([...crashes.keys()].toSorted(), ['a', 'b', 'c', 'd', 'e'])
+})
+
+test('A receive that waits gets the suspect as soon as the last one before it is settled.', async () => {
+  const on = await stage()
+  const sender = await on.holder()
+  await on.send(sender, 'a')
+  await crash(on, 1)
+  await crash(on, 1)
+  await on.send(sender, 'b', 'c')
+  const from = await subscribe(await on.holder())
+  const together = await receive(from)
+  assert.deepEqual(idsOf(together), ['b', 'c'])
+  let came: readonly Delivery[] | undefined
+  const waiting = from.receive({ max: 5, waitMs: 60_000, signal }).then((found) => {
+    came = found
+  })
+  const [b, c] = together as [Delivery, Delivery]
+  assert.deepEqual((await from.settle([bareRelease(b)])).map(codeOf), ['ok'])
+  await on.time.advance(100)
+  assert.equal(came, undefined)
+  await from.settle([acked(c)])
+  await waiting
+  assert.deepEqual(idsOf(came ?? []), ['a'])
+})
+
 test('A suspect that its worker gives back waits here, and a receive that waits is told.', async () => {
   const on = await stage()
   const holder = await on.holder()

@@ -19,7 +19,8 @@ export interface CampaignReport {
   readonly kills: ReadonlyMap<KillPoint, number>
   readonly effects: ReadonlyMap<string, number>
   readonly starts: ReadonlyMap<string, number>
-  readonly dead: readonly string[]
+  /** By key, why. */
+  readonly dead: ReadonlyMap<string, string>
   readonly left: number
 }
 
@@ -124,9 +125,11 @@ async function settled(
   deadline: number,
 ): Promise<number | 'unknown'> {
   for (;;) {
-    const { depth, scheduled, inFlight } = await observer.app.admin.stats(observer.victims)
+    const { depth, scheduled, inFlight, dead = 0 } = await observer.app.admin.stats(observer.victims)
     const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0)
-    const isOver = left === 0 && (inFlight !== undefined || (await allRun(observer, recordFile)))
+    // A dead one fails the campaign, and may never have run.
+    const isRun = inFlight !== undefined || dead > 0 || (await allRun(observer, recordFile))
+    const isOver = left === 0 && isRun
     if (isOver || Date.now() > deadline) return inFlight === undefined ? 'unknown' : left
     await wait(100)
   }
@@ -183,7 +186,7 @@ async function report(observer: Stand, recordFile: string, left: number): Promis
     kills,
     starts,
     effects: await observer.effects(),
-    dead: dead.items.map((letter) => letter.idempotencyKey),
+    dead: new Map(dead.items.map(({ idempotencyKey, reason }) => [idempotencyKey, reason])),
     left,
   }
 }

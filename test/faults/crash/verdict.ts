@@ -36,7 +36,7 @@ export async function runCampaign(
   assert.ok(kills >= KILLS, `expected ${KILLS} kills, had ${kills}`)
   assert.equal(report.left, 0, 'messages left when the time was over')
   assert.ok(report.sent.size >= MESSAGES, `${report.sent.size} of ${MESSAGES} sent`)
-  const dead = new Set(report.dead)
+  const { dead } = report
   const lost = [...report.sent].filter((key) => !report.starts.has(key) && !dead.has(key))
   assert.deepEqual(lost, [], 'confirmed to the producer and never started')
   const withEffect = [...report.sent].filter((key) => key.startsWith('tx-') && !dead.has(key))
