@@ -53,7 +53,8 @@ export function crashMarks(inner: Transport, options: CrashMarksOptions): Transp
       }
       const { renew } = subscription
       const waiting = waitingSuspects({ renew, giveBack, clock, leaseMs, isBusy })
-      const parts = { inner: subscription, book, marks, waiting, inHand: neighbours(), leaseMs }
+      const inHand = neighbours(clock, leaseMs)
+      const parts = { inner: subscription, book, marks, waiting, inHand, leaseMs }
       return markingSubscription({ ...options, ...parts })
     },
   }
@@ -117,7 +118,7 @@ function markingSubscription(marking: Marking): Subscription {
       stopped()
     }
   }
-  const { pauseLane } = inner
+  const { pauseLane, renew } = inner
   return {
     ...inner,
     receive,
@@ -130,6 +131,13 @@ function markingSubscription(marking: Marking): Subscription {
       if (waiting.size > 0 && !inHand.any()) wake.wake()
       return outcomes
     },
+    ...(renew && {
+      renew: async (batch, ms) => {
+        const outcomes = await renew(batch, ms)
+        inHand.add(batch.filter((_, i) => outcomes[i]?.ok))
+        return outcomes
+      },
+    }),
     ...(pauseLane && {
       pauseLane: (lane, paused) => {
         waiting.pause(lane, paused)

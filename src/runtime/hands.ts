@@ -9,15 +9,17 @@ import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
 import { Run, type RunDeps, type RunEnd } from './run.ts'
 import type { Settler } from './settler.ts'
-import { slotCount } from './slot-count.ts'
+import { type SlotCount, slotCount } from './slot-count.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** What a worker has in its hands: handlers that run, and settlements on their way. */
 export interface Hands {
   /** How many more deliveries may come now. */
   slots(): number
-  /** Handlers that run, abandoned ones not among them, and slots that are reserved. */
-  readonly busy: number
+  /** Whether a message that must run alone would have neighbours: what runs, waits in a slot, or is being settled. */
+  isCrowded(): boolean
+  /** Resolves when it would have none. */
+  uncrowded(): Promise<void>
   /** Before anything else: who renews, and who settles. */
   equip(parts: Equipment): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
@@ -61,18 +63,17 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   // Lease stores tell the keeper; sessions and assignments tell by the claim's own signal.
   const claims = transport.traits.claim.kind === 'lease' ? undefined : claimWatch()
   const change = notifier()
-  let settling = 0
   const slots = slotCount()
   let parts: Partial<Equipment> = {}
 
   const isDone = (delivery: Delivery): void => {
     parts.keeper?.letGo(delivery)
-    settling--
+    slots.settled(delivery)
     change.notify()
   }
 
   const settle = async (delivery: Delivery, act: Settle): Promise<void> => {
-    settling++
+    slots.settle()
     parts.keeper?.hold(delivery, unmoved, deps.clock.now())
     const to = parts.concluding
     await promised(() => to && act(to)).catch((error) => sayBroken(deps, delivery, error))
@@ -84,8 +85,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     running.delete(run)
     flow.ended(ticket)
     claims?.remove(delivery.claim.lost, run.lose)
-    slots.free(delivery)
-    settling++
+    slots.ended(delivery)
     const key = message.idempotencyKey
     const ended = { delivery, key, end, effect: run.effectState, mark: run.effectMark, ticket }
     parts.concluding?.run(ended, () => isDone(delivery))
@@ -116,11 +116,12 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     slots: () => {
       const most = flow.slots()
       if (slots.alone || deps.counters.abandoned >= ABANDONED_MAX + most) return 0
-      const moving = settling - Math.min(HELD_MAX, parts.settler?.held ?? 0)
+      const moving = slots.settling - Math.min(HELD_MAX, parts.settler?.held ?? 0)
       return Math.min(most - slots.taken, 2 * most - slots.taken - moving)
     },
-    get busy() {
-      return slots.taken
+    isCrowded: () => isCrowded(slots, parts),
+    uncrowded: async () => {
+      while (isCrowded(slots, parts)) await change.wait()
     },
     equip: (given) => {
       parts = given
@@ -132,12 +133,17 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     changed: change.wait,
     notify: change.notify,
     empty: async () => {
-      while (slots.taken > 0 || settling > 0) await change.wait()
+      while (slots.taken > 0 || slots.settling > 0) await change.wait()
     },
     shutDown: () => {
       for (const one of running) one.shutDown()
     },
   }
+}
+
+/** A settlement that waits for somebody's open transaction may wait for long, and kills nobody. */
+function isCrowded({ taken, settling }: SlotCount, { settler }: Partial<Equipment>): boolean {
+  return taken > 0 || settling > (settler?.held ?? 0)
 }
 
 export function giveBack(

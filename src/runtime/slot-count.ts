@@ -1,43 +1,58 @@
 import type { Delivery } from '../model/delivery.ts'
 
-/** How many slots of a worker are taken, by what runs and by what is to run. */
+/** How many slots of a worker are taken, by what runs and by what is to run, and what is being settled. */
 export interface SlotCount {
   take(delivery: Delivery): void
-  /** Once for each `take`. */
-  free(delivery: Delivery): void
   /** For one that does not run yet. The answer frees it, and is called once. */
   reserve(delivery: Delivery, onFreed: () => void): () => void
+  /** One that took a slot runs no longer: the slot is free, and it is being settled. */
+  ended(delivery: Delivery): void
+  /** One without a slot is being settled. */
+  settle(): void
+  settled(delivery: Delivery): void
   readonly taken: number
-  /** One of them must have no neighbours. */
+  readonly settling: number
+  /** One of them must have no neighbours until it is settled: before that, the death of another would be blamed on it. */
   readonly alone: boolean
 }
 
 export function slotCount(): SlotCount {
+  const alone = new Set<Delivery>()
   let taken = 0
-  let alone = 0
+  let settling = 0
   const take = (delivery: Delivery): void => {
     taken++
-    if (delivery.alone) alone++
-  }
-  const free = (delivery: Delivery): void => {
-    taken--
-    if (delivery.alone) alone--
+    if (delivery.alone) alone.add(delivery)
   }
   return {
     take,
-    free,
     reserve: (delivery, onFreed) => {
       take(delivery)
       return () => {
-        free(delivery)
+        taken--
+        alone.delete(delivery)
         onFreed()
       }
+    },
+    ended: () => {
+      taken--
+      settling++
+    },
+    settle: () => {
+      settling++
+    },
+    settled: (delivery) => {
+      settling--
+      alone.delete(delivery)
     },
     get taken() {
       return taken
     },
+    get settling() {
+      return settling
+    },
     get alone() {
-      return alone > 0
+      return alone.size > 0
     },
   }
 }

@@ -22,7 +22,7 @@ export interface Taking {
   late(): number
 }
 
-const BUSY_ALONE_DELAY_MS = 0
+const CROWDED_DELAY_MS = 0
 
 export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSignal): Taking {
   const { queue } = deps
@@ -79,10 +79,10 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   }
 
   const take: Taking['take'] = (batch) => {
-    // While others run, a message that killed its worker waits: their deaths must not be blamed on it.
-    if (batch[0]?.alone === true && hands.busy > 0) {
-      giveBack(hands, batch, BUSY_ALONE_DELAY_MS)
-      return hands.empty()
+    // While others run or are settled, a message that killed its worker waits: their deaths must not be blamed on it.
+    if (batch[0]?.alone === true && hands.isCrowded()) {
+      giveBack(hands, batch, CROWDED_DELAY_MS)
+      return hands.uncrowded()
     }
     const ready = deps.flow.ready()
     if (ready === undefined) return takeReady(batch)

@@ -7,6 +7,7 @@ import {
   type DeadLetterView,
   silentLogger,
 } from 'millrace'
+import { aroundSettlements } from '../faults/mortal.ts'
 import { closeNow, stage } from './stage.ts'
 
 /** A connector whose connection can be made to vanish, as that of a killed process: silence in both directions. */
@@ -164,5 +165,42 @@ test('while others run, a suspect is given back uncounted: their deaths are not 
   await clock.advance(120_000)
   assert.deepEqual(order, ['long starts', 'long ends', 'suspect starts', 'suspect ends'])
   assert.equal(second.counters()['orders']?.acked, 2)
+  await closeNow(second, clock)
+})
+
+test('what runs alone has no neighbours until it is settled, and what is being settled is a neighbour', async () => {
+  const { clock, queue, store } = await stage({ queue: { handlerTimeoutMs: 60_000 } })
+  const life = mortal(store)
+  const own = { queues: [queue], clock, logger: silentLogger }
+  const first = await createMillrace({ transport: life.connector, ...own })
+  first.work(queue, () => new Promise(() => undefined), { concurrency: 1 })
+  await first.send(queue, { orderId: 'suspect' })
+  await first.start()
+  await clock.advance(100)
+  life.kill()
+
+  const order: string[] = []
+  /** Each settlement of a run takes so long. */
+  const SETTLE_MS = 5_000
+  const slow = aroundSettlements(store, async (batch, settle) => {
+    const acks = batch.filter(({ as }) => as === 'acked')
+    if (acks.length === 0) return settle(batch)
+    await new Promise<void>((resolve) => clock.after(SETTLE_MS, resolve))
+    order.push('settled')
+    return settle(batch)
+  })
+  const second = await createMillrace({ transport: slow, ...own })
+  second.work(queue, async ({ payload }) => void order.push(payload.orderId), { concurrency: 10 })
+  await second.start()
+  // A settlement is under way whenever the suspect comes back, and there is more to do as soon as it runs.
+  for (let beats = 0; beats < 90; beats++) {
+    const orderId = order.includes('suspect') ? 'behind' : 'before'
+    await second.send(queue, { orderId })
+    await clock.advance(1_000)
+  }
+  const at = order.indexOf('suspect')
+  assert.ok(at > 0 && order.includes('behind'), order.join())
+  assert.equal(order[at - 1], 'settled')
+  assert.equal(order[at + 1], 'settled')
   await closeNow(second, clock)
 })
