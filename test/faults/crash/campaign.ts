@@ -125,7 +125,12 @@ async function settled(
   deadline: number,
 ): Promise<number | 'unknown'> {
   for (;;) {
-    const { depth, scheduled, inFlight, dead = 0 } = await observer.app.admin.stats(observer.victims)
+    const {
+      depth,
+      scheduled,
+      inFlight,
+      dead = 0,
+    } = await observer.app.admin.stats(observer.victims)
     const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0)
     // A dead one fails the campaign, and may never have run.
     const isRun = inFlight !== undefined || dead > 0 || (await allRun(observer, recordFile))
