@@ -1,5 +1,5 @@
 import { systemClock } from '../model/clock.ts'
-import { hasCode } from '../model/errors.ts'
+import { hasCode, MillraceError } from '../model/errors.ts'
 import { parseExactJson } from '../model/exact-json.ts'
 import { readInteger, readList, readString } from '../model/probe.ts'
 import type { App } from '../runtime/app.ts'
@@ -97,10 +97,8 @@ async function sendStep(
     if (line === undefined || !hasCode(error, 'MILLRACE_INVALID_PAYLOAD')) throw error
     const [first] = readList(error, 'issues', 1) ?? []
     const issue = [readString(first, 'path'), readString(first, 'message')].filter((part) => part)
-    throw new UsageError(
-      `line ${line.number} does not fit the schema of queue "${queue.name}": ${issue.join(': ')}`,
-      { cause: error },
-    )
+    const message = `line ${line.number} does not fit the schema of queue "${queue.name}": ${issue.join(': ')}`
+    throw new MillraceError('MILLRACE_INVALID_PAYLOAD', message, { cause: error })
   }
 }
 
