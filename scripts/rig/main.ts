@@ -4,9 +4,9 @@ import { FAMILIES, type Family, familiesOf } from './backend.ts'
 import { sweep } from './private-folder.ts'
 import { LEFT_OUT, type Rig, startRig } from './rig.ts'
 
-const USAGE = `usage: node scripts/rig/main.ts up [--only LIST]                 start servers, print their addresses, stop at Ctrl-C
-       node scripts/rig/main.ts run [--only LIST] [--] COMMAND…  run a command with servers, then stop them
-       node scripts/rig/main.ts down                             remove what a killed run left behind
+const USAGE = `usage: npx node scripts/rig/main.ts up [--only LIST]                 start servers, print their addresses, stop at Ctrl-C
+       npx node scripts/rig/main.ts run [--only LIST] [--] COMMAND…  run a command with servers, then stop them
+       npx node scripts/rig/main.ts down                             remove what a killed run left behind
 LIST: ${FAMILIES.join(',')}, or some of these; default: all`
 
 const [verb, ...rest] = process.argv.slice(2)

@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { readOptions } from '../../examples/webhook-delivery/options.ts'
-import { ROOT, read } from '../source-files.ts'
+import { projectFiles, ROOT, read } from '../source-files.ts'
 import { fences } from './fences.ts'
 
 const DEADLINE_MS = 60_000
@@ -31,6 +31,16 @@ test('README begins with the two commands, and every npm command in it exists.',
     .map(([, name]) => name ?? '')
     .filter((name) => !['ci', 'install', 'pack'].includes(name) && !(name in scripts))
   assert.deepEqual(unknown, [])
+})
+
+/** `node` alone is that of the machine, and Node 20 runs no TypeScript; npx finds the one of package.json. */
+test('Every command that runs a source file of the repository takes the Node of the repository.', () => {
+  const bare = /(?<!npx )\bnode (?:-\S+ )*[\w./-]+\.ts\b/
+  const told = projectFiles(/\.md$|^(scripts\/rig|examples\/[\w-]+)\/main\.ts$|-servers\.ts$/)
+  assert.deepEqual(
+    told.filter((file) => bare.test(read(file))),
+    [],
+  )
 })
 
 test('README names the ports that the example takes by itself.', () => {

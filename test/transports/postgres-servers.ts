@@ -25,7 +25,8 @@ export function pgBouncer(): TestServer | undefined {
 }
 
 /** For `{ skip }` of node:test, so that a missing server is seen. */
-export const NO_SERVER = 'no postgres: run through `npm test`, or `node scripts/rig/main.ts run …`'
+export const NO_SERVER =
+  'no postgres: run through `npm test`, or `npx node scripts/rig/main.ts run …`'
 
 let made = 0
 

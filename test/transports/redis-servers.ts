@@ -25,7 +25,7 @@ export function redisCluster(): readonly string[] | undefined {
 }
 
 /** For `{ skip }` of node:test, so that a missing server is seen. */
-export const NO_REDIS = 'no redis: run through `npm test`, or `node scripts/rig/main.ts run …`'
+export const NO_REDIS = 'no redis: run through `npm test`, or `npx node scripts/rig/main.ts run …`'
 
 let made = 0
 
