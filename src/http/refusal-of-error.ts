@@ -36,7 +36,7 @@ const backendFaults: ReadonlyMap<string, string> = new Map([
 
 /** What the sender is told about an error; whatever is not his fault is logged. */
 export function refusalOfError(error: unknown, logger: Logger): Refusal {
-  if (error instanceof RequestRefused) return error.refusal
+  if (error instanceof RequestRefused) return ownRefusal(error.refusal, logger)
   const code = readString(error, 'code') ?? ''
   const status = senderFaults.get(code)
   if (status !== undefined) return senderRefusal(status, code, error)
@@ -50,6 +50,13 @@ export function refusalOfError(error: unknown, logger: Logger): Refusal {
     }
   }
   return { status: 503, code, message, headers: { 'retry-after': String(AWAY_RETRY_AFTER_S) } }
+}
+
+/** One that is not the sender's fault is for who runs the server. */
+function ownRefusal(refusal: Refusal, logger: Logger): Refusal {
+  const { status, code, message } = refusal
+  if (status >= 500) logger.error(`intake: ${message}`, { code })
+  return refusal
 }
 
 function senderRefusal(status: number, code: string, error: unknown): Refusal {

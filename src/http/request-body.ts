@@ -13,10 +13,11 @@ const DISCARD_FACTOR = 16
 
 /**
  * The body of a request as a JSON value. Time is bounded by the server's requestTimeout, size by `maxBytes`.
- * @throws RequestRefused 400, 413, 415, 422
+ * @throws RequestRefused 400, 413, 415, 422, 500
  */
 export async function readJson(req: IncomingMessage, maxBytes: number): Promise<unknown> {
   checkMediaType(req)
+  checkUntouched(req)
   const bytes = await readBytes(req, maxBytes)
   let text: string
   try {
@@ -53,17 +54,22 @@ function checkMediaType(req: IncomingMessage): void {
   }
 }
 
+/** Whoever had a part of the body, or has it decoded as text, leaves none that could be trusted to be what was sent. */
+function checkUntouched(req: IncomingMessage): void {
+  const isRead = req.readableEnded || req.readableDidRead
+  if (!isRead && req.readableEncoding === null) return
+  throw refuse(
+    500,
+    'BODY_ALREADY_READ',
+    `the body was ${isRead ? 'read' : 'given an encoding'} before the intake got the request, and nothing was stored; ` +
+      'in the server, mount the intake before what reads bodies, as express.json() does',
+  )
+}
+
 function readBytes(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) {
     discard(req, maxBytes * DISCARD_FACTOR)
     return Promise.reject(tooLarge(maxBytes))
-  }
-  if (req.readableEnded) {
-    return Promise.reject(
-      new Error(
-        'the body was read before the intake got the request; mount it before body parsers',
-      ),
-    )
   }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
