@@ -49,7 +49,8 @@ export interface Claim {
   readonly lost: AbortSignal
   /**
    * Whether by our clock somebody else may have it by now, though no signal has fired: a process that was stopped runs on before
-   * any timer. Only of backends that take it back sooner than the lease ends.
+   * any timer. Only of backends that take it back sooner than the lease ends, or that have no lease. Once it says so, the message
+   * comes again by itself, though it is not settled.
    */
   readonly isOver?: (() => boolean) | undefined
   /**

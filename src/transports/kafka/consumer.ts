@@ -38,6 +38,7 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
     closing: closing.signal,
     startsOf: (partitions) => startsOf(cluster, coordinator, queue, place, partitions),
     marks: laneMarks(cluster, (lane, upTo) => commit(lane, upTo)),
+    isOver: () => member.isOver(),
     onBegun: () => fetcher.look(),
     onGivenUp: () => member.rejoin(),
   })

@@ -41,10 +41,20 @@ export interface Start {
   readonly isHeld: boolean
 }
 
-export function newLane(partition: number, { position, note, untouchedFrom }: Start): Lane {
+/** @param isOver whether the group may have given our partitions away; then all are lost at once */
+export function newLane(
+  partition: number,
+  { position, note, untouchedFrom }: Start,
+  isOver: () => boolean,
+): Lane {
   const ending = new AbortController()
   const lost = new AbortController()
-  const claim = { expiresAt: undefined, ending: ending.signal, lost: lost.signal }
+  const claim = {
+    expiresAt: undefined,
+    ending: ending.signal,
+    lost: lost.signal,
+    isOver: () => lost.signal.aborted || isOver(),
+  }
   const lane: Lane = {
     partition,
     name: `${partition}`,

@@ -23,6 +23,8 @@ export interface LanesParts {
   readonly closing: AbortSignal
   readonly startsOf: (partitions: readonly number[]) => Promise<ReadonlyMap<number, Start>>
   readonly marks: LaneMarks
+  /** See `Member.isOver`. */
+  readonly isOver: () => boolean
   /** There is a new lane. */
   readonly onBegun: () => void
   /** Lanes were given up, and others may have them. */
@@ -32,7 +34,7 @@ export interface LanesParts {
 const AGAIN_MS = 200
 
 export function openLanes(parts: LanesParts): Lanes {
-  const { cluster, closing, startsOf, marks, onBegun, onGivenUp } = parts
+  const { cluster, closing, startsOf, marks, isOver, onBegun, onGivenUp } = parts
   const { clock, options } = cluster
   const lanes = new Map<number, Lane>()
   /** Assigned, and where it begins is being asked. */
@@ -47,7 +49,7 @@ export function openLanes(parts: LanesParts): Lanes {
       try {
         const starts = [...(await startsOf(partitions))]
         if (mine !== round || closing.aborted) return
-        const begun = starts.map(([partition, start]) => newLane(partition, start))
+        const begun = starts.map(([partition, start]) => newLane(partition, start, isOver))
         unmarked = begun.filter((_, at) => starts[at]?.[1].isHeld === false)
         await marks.held(unmarked)
         if (mine !== round || closing.aborted) return

@@ -1,4 +1,5 @@
 import { pause } from '../../model/clock.ts'
+import type { SignsOfLife } from '../../transport/signs-of-life.ts'
 import { assign } from './assign.ts'
 import { ask, type Call, type Client, type Cluster, topicOf } from './client.ts'
 import type { Coordinator } from './coordinator.ts'
@@ -9,6 +10,13 @@ import {
   writeAssignment,
   writeSubscription,
 } from './group-bytes.ts'
+import {
+  beat,
+  beatWhileJoining,
+  REBALANCE_SLACK_MS,
+  rebalanceMsOf,
+  signsOfGroup,
+} from './heartbeat.ts'
 import type { Place } from './options.ts'
 
 /** What a commit must say about who commits. */
@@ -24,6 +32,8 @@ export interface Identity {
 export interface Member {
   /** Of the last assignment; undefined when there is none or it was taken away. */
   identity(): Identity | undefined
+  /** By our clock the group may have given our partitions away; if so, all are lost from here on. See `SignsOfLife`. */
+  isOver(): boolean
   /** Something of ours was given up, so that others can have it now. */
   rejoin(): void
   /** A commit said that we are not in the group any more, or the coordinator is another one. */
@@ -50,15 +60,13 @@ const PROTOCOL = 'cooperative-sticky'
 const BACKOFF_FIRST_MS = 50
 const BACKOFF_MAX_MS = 2_000
 const LEAVE_MS = 2_000
-/** A join answers when all members have joined, at the latest after this. */
-const REBALANCE_SLACK_MS = 5_000
 
 interface State {
   memberId: string
   generation: number
   isStable: boolean
   mustRejoin: boolean
-  aliveAt: number
+  signs: SignsOfLife
   problem: string | undefined
   failingSince: number | undefined
 }
@@ -79,12 +87,13 @@ export function startMember(parts: MemberParts): Member {
   const { clock, options } = cluster
   const closing = new AbortController()
   let wake = new AbortController()
+  const fresh = (): SignsOfLife => signsOfGroup(cluster, (why) => abandon(why))
   const state: State = {
     memberId: '',
     generation: -1,
     isStable: false,
     mustRejoin: true,
-    aliveAt: clock.now(),
+    signs: fresh(),
     problem: undefined,
     failingSince: undefined,
   }
@@ -92,10 +101,15 @@ export function startMember(parts: MemberParts): Member {
     wake.abort()
     wake = new AbortController()
   }
+  const abandon = (why: string): void => {
+    drop(why)
+    nudge()
+  }
   const drop = (why: string): void => {
     const had = state.isStable
     state.isStable = false
     state.mustRejoin = true
+    state.signs = fresh()
     if (had) onLost(why)
   }
   const suffer = (error: unknown): void => {
@@ -107,7 +121,7 @@ export function startMember(parts: MemberParts): Member {
       drop('the group has gone on without this consumer')
     else if (found.has(codes.rebalanceInProgress)) state.mustRejoin = true
     else coordinator.forget()
-    if (clock.now() - state.aliveAt >= options.sessionTimeoutMs) drop('its session has ended')
+    if (state.signs.silentMs() >= options.sessionTimeoutMs) drop('its session has ended')
   }
   const run = async (): Promise<void> => {
     let backoffMs = BACKOFF_FIRST_MS
@@ -131,6 +145,7 @@ export function startMember(parts: MemberParts): Member {
   const ended = run()
   return {
     identity: () => (state.isStable ? identityOf(state) : undefined),
+    isOver: () => state.signs.isOver(),
     rejoin: () => {
       state.mustRejoin = true
       nudge()
@@ -167,28 +182,24 @@ function note({ cluster, place }: MemberParts, state: State, error: unknown): vo
   state.problem = problem
 }
 
-async function beat(parts: MemberParts, state: State): Promise<void> {
-  const { cluster, coordinator, place } = parts
-  const { module, clock, options } = cluster
-  const askedAt = clock.now()
-  const { generation, memberId, aliveAt } = state
-  const leftMs = Math.max(1, aliveAt + options.sessionTimeoutMs - askedAt)
-  const call = {
-    ...callOf(parts, await coordinator.find(), 'a heartbeat'),
-    limitMs: Math.min(leftMs, options.timeoutMs),
-  }
-  await ask(call, module.heartbeatV4.api, place.group, generation, memberId, null)
-  state.aliveAt = askedAt
-}
-
 function callOf({ cluster, client }: MemberParts, broker: Call['broker'], what: string): Call {
   return { cluster, client, broker, what }
 }
 
 async function join(parts: MemberParts, state: State): Promise<void> {
+  const joined = new AbortController()
+  void beatWhileJoining(parts, state, joined.signal)
+  try {
+    await joinAndSync(parts, state)
+  } finally {
+    joined.abort()
+  }
+}
+
+async function joinAndSync(parts: MemberParts, state: State): Promise<void> {
   const { cluster, coordinator, place, onAssigned } = parts
   const { clock, module, options } = cluster
-  const rebalanceMs = options.revokeDrainMs + 2 * options.heartbeatMs + REBALANCE_SLACK_MS
+  const rebalanceMs = rebalanceMsOf(options)
   state.mustRejoin = false
   const metadata = writeSubscription({
     topics: [place.topic],
@@ -217,15 +228,16 @@ async function join(parts: MemberParts, state: State): Promise<void> {
   if (joined === undefined) return
   state.memberId = joined.memberId
   state.generation = joined.generationId
-  state.aliveAt = clock.now()
   try {
     const shares = joined.leader === joined.memberId ? await shareOut(parts, joined.members) : []
     const { memberId, generation } = state
+    const askedAt = clock.now()
     const { assignment } = await ask(
       callOf(parts, broker, 'the assignment of partitions'),
       module.syncGroupV5.api,
       ...([place.group, generation, memberId, null, 'consumer', PROTOCOL, shares] as const),
     )
+    state.signs.answered(askedAt)
     state.isStable = true
     onAssigned(readAssignment(assignment).get(place.topic) ?? [])
   } catch (error) {

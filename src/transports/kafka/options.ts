@@ -57,7 +57,10 @@ export interface KafkaSettings {
   readonly compression?: Compression
   /** Largest record batch, the broker's `max.message.bytes`. Default 1,048,588. Bodies may be 48,588 bytes smaller. */
   readonly maxMessageBytes?: number
-  /** A consumer that is silent for so long loses its partitions, in ms; 1,000 to 1,800,000. Default 45,000. */
+  /**
+   * A consumer that is silent for so long loses its partitions, in ms; 1,000 to 1,800,000. Default 45,000. Its own `ctx.tx` is
+   * refused a tenth sooner.
+   */
   readonly sessionTimeoutMs?: number
   /** How often a consumer says that it lives, in ms; at most a third of `sessionTimeoutMs`. Default 3,000. */
   readonly heartbeatMs?: number

@@ -7,6 +7,7 @@ import type { Broker } from './broker.ts'
 import { explained } from './consumer-timeout.ts'
 import { withinLimit } from './limit.ts'
 import { awayError, messageOf } from './link.ts'
+import type { Pulse } from './pulse.ts'
 
 /** What an attachment puts on each of its channels. */
 export interface Attached {
@@ -29,12 +30,18 @@ export interface Attachment<C extends Attached> {
   renew(consumer: C): void
 }
 
+/** A channel, and the pulse of its connection. */
+export interface Opened {
+  readonly channel: AmqpChannel
+  readonly pulse: Pulse | undefined
+}
+
 export interface AttachmentParts<C extends Attached> {
   readonly broker: Broker
   /** In the log. */
   readonly name: string
   readonly queue: string
-  readonly put: (channel: AmqpChannel, onCancelled: () => void) => C
+  readonly put: (on: Opened, onCancelled: () => void) => C
   readonly onNews: () => void
   readonly closing: AbortSignal
   /** The loss of the connection ends many of them at once; one tells. */
@@ -129,16 +136,14 @@ async function putOnChannel<C extends Attached>(
   { broker, name, queue, put }: AttachmentParts<C>,
   ended: (gone: C, because: string) => void,
 ): Promise<C> {
-  const channel = await withinLimit(
-    broker,
-    'opening a channel',
-    broker.consuming.current().createChannel(),
-  )
+  const opening = broker.consuming.current().createChannel()
+  const pulse = broker.consuming.pulse()
+  const channel = await withinLimit(broker, 'opening a channel', opening)
   let reason: unknown = CONNECTION_LOST
   channel.on('error', (error) => {
     reason = error
   })
-  const opened = put(channel, () =>
+  const opened = put({ channel, pulse }, () =>
     ended(opened, 'the queue was deleted, or moved to another node'),
   )
   let isClosed = false

@@ -2,15 +2,18 @@ import type { Claim, Delivery } from '../../model/delivery.ts'
 import { freshHistory } from '../../model/history.ts'
 import { LazyAbort } from '../../model/lazy-abort.ts'
 import type { Read } from './message.ts'
+import type { Pulse } from './pulse.ts'
 
 /** The life of a channel: all that it brings is ours as long, and all of it has the same signals. */
 export interface Session {
   readonly ending: LazyAbort
   readonly lost: LazyAbort
+  /** Of its connection. */
+  readonly pulse: Pulse | undefined
 }
 
-export function newSession(): Session {
-  return { ending: new LazyAbort(), lost: new LazyAbort() }
+export function newSession(pulse: Pulse | undefined): Session {
+  return { ending: new LazyAbort(), lost: new LazyAbort(), pulse }
 }
 
 /** One for each delivery, which others know it by. A class for the reason that LazyAbort gives. */
@@ -28,6 +31,11 @@ class SessionClaim implements Claim {
 
   get lost(): AbortSignal {
     return this.#session.lost.signal
+  }
+
+  isOver(): boolean {
+    const { lost, pulse } = this.#session
+    return lost.aborted || pulse?.isOver() === true
   }
 }
 

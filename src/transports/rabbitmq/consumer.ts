@@ -2,6 +2,7 @@ import type { Delivery } from '../../model/delivery.ts'
 import { type AmqpChannel, type AmqpMessage, giveBack } from './amqp-shapes.ts'
 import { inSession, newSession, type Session } from './claim.ts'
 import { type Reading, readMessage } from './message.ts'
+import type { Pulse } from './pulse.ts'
 import { openQuestions } from './questions.ts'
 
 /** A delivery that is ours while its consumer's channel lives; the receipt of its delivery. */
@@ -39,6 +40,8 @@ export interface Consumer {
 
 export interface ConsumerParts {
   readonly channel: AmqpChannel
+  /** Of its connection. */
+  readonly pulse: Pulse | undefined
   readonly queue: string
   readonly counts: boolean
   readonly prefetch: () => number
@@ -51,7 +54,7 @@ export interface ConsumerParts {
 export function openConsumer(parts: ConsumerParts): Consumer {
   const { channel, queue, onNews, reading, counts } = parts
   const held = new Set<Held>()
-  const session = newSession()
+  const session = newSession(parts.pulse)
   let buffer: Held[] = []
   let tag: string | undefined
   let turn = 0

@@ -4,6 +4,7 @@ import type { AmqpChannel, AmqpMessage } from './amqp-shapes.ts'
 import { inSession, newSession, type Session } from './claim.ts'
 import { type LaneEntry, laneLine } from './lane-line.ts'
 import { type Reading, readMessage } from './message.ts'
+import type { Pulse } from './pulse.ts'
 import { openQuestions } from './questions.ts'
 
 /** The receipt of a delivery: one handing out of one entry. */
@@ -46,6 +47,8 @@ export interface LaneConsumer {
 
 export interface LaneConsumerParts {
   readonly channel: AmqpChannel
+  /** Of its connection. */
+  readonly pulse: Pulse | undefined
   readonly lane: string
   readonly clock: Clock
   readonly prefetch: () => number
@@ -56,7 +59,7 @@ export interface LaneConsumerParts {
 
 export function openLaneConsumer(parts: LaneConsumerParts): LaneConsumer {
   const { channel, lane, clock, onNews } = parts
-  const session = newSession()
+  const session = newSession(parts.pulse)
   const timers = new Set<() => void>()
   let line = laneLine()
   let limit = 0

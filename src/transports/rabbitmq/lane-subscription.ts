@@ -95,9 +95,9 @@ function openLane({ lane, window, onNews, ...common }: LaneOpening): Promise<Lan
   const reading = () => ({ newId: () => newId(clock, random), now: clock.now() })
   return attach<LaneConsumer>({
     ...{ ...common, queue: lane, onNews, tellsLoss: false },
-    put: (channel, onCancelled) =>
+    put: (on, onCancelled) =>
       openLaneConsumer({
-        ...{ channel, lane, clock, reading, onNews, onCancelled },
+        ...{ ...on, lane, clock, reading, onNews, onCancelled },
         prefetch: window,
       }),
   })
@@ -109,7 +109,7 @@ function openRoster({
 }: Opening & { readonly roster: string }): Promise<Attachment<RosterConsumer>> {
   return attach<RosterConsumer>({
     ...{ ...common, name: roster, queue: roster, onNews() {}, tellsLoss: true },
-    put: (channel, onCancelled) => openRosterConsumer(channel, roster, onCancelled),
+    put: ({ channel }, onCancelled) => openRosterConsumer(channel, roster, onCancelled),
   })
 }
 

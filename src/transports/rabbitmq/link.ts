@@ -5,14 +5,18 @@ import type { Logger } from '../../model/logger.ts'
 import { read } from '../../model/probe.ts'
 import { redact } from '../../model/redact.ts'
 import { openBell } from '../../transport/bell.ts'
+import { alarm } from './alarm.ts'
 import type { AmqpConnection } from './amqp-shapes.ts'
 import { gatherWrites } from './gather-writes.ts'
 import { endsWithin } from './limit.ts'
+import { heartbeatMsOf, type Pulse, questionOn, startPulse } from './pulse.ts'
 
 /** One connection that comes back by itself. Calls during an outage are told at once; nothing is tried again for them. */
 export interface Link {
   /** @throws MILLRACE_UNAVAILABLE while the broker is away */
   current(): AmqpConnection
+  /** Of the present connection; undefined where it has no heartbeat, or publishes. */
+  pulse(): Pulse | undefined
   /** Resolves when there is a connection, or with undefined when the signal fires first. */
   up(signal: AbortSignal): Promise<AmqpConnection | undefined>
   /** Why the broker takes no messages now (its memory or disk alarm); undefined when it does. */
@@ -43,29 +47,29 @@ export async function openLink(parts: LinkParts): Promise<Link> {
   const { purpose, clock, random, logger } = parts
   const closing = new AbortController()
   const ups = openBell<'up'>(clock)
-  const blockedHearers: ((why: string) => void)[] = []
+  const blocks = alarm(logger)
   let connection: AmqpConnection | undefined
-  let blocked: string | undefined
   let away: Away | undefined
+  let pulse: Pulse | undefined
+
+  const dropFor = (dropped: AmqpConnection, why: string): void => {
+    lost(dropped, why)
+    destroy(dropped)
+  }
 
   const adopt = (opened: AmqpConnection): void => {
-    const onBlocked = (why: string | undefined): void => {
-      blocked = why
-      logger.warn(
-        `rabbitmq: the broker takes ${why === undefined ? 'messages again' : `no messages (${why})`}`,
-      )
-      if (why !== undefined) for (const hear of blockedHearers) hear(why)
-    }
     gatherWrites(opened)
-    watch(opened, { onLost: (why) => lost(opened, why), onBlocked })
+    watch(opened, { onLost: (why) => lost(opened, why), onBlocked: blocks.tell })
     connection = opened
+    if (purpose === 'consuming') pulse = pulseOf(parts, opened, (why) => dropFor(opened, why))
     ups.ring()
   }
 
   const lost = (ended: AmqpConnection, why: string): void => {
     if (connection !== ended) return
     connection = undefined
-    blocked = undefined
+    pulse?.stop()
+    blocks.forget()
     if (closing.signal.aborted) return
     away = { since: clock.now(), why }
     logger.warn(`rabbitmq: the ${purpose} connection was lost (${why}); connecting again`)
@@ -96,32 +100,51 @@ export async function openLink(parts: LinkParts): Promise<Link> {
       if (closing.signal.aborted) throw closedError('the transport')
       throw awayError(purpose, away?.why ?? 'not connected')
     },
+    pulse: () => (connection === undefined ? undefined : pulse),
     async up(signal) {
       while (connection === undefined && !signal.aborted && !closing.signal.aborted) {
         await ups.wait('up', ups.rings('up'), WAIT_MS, signal)
       }
       return connection
     },
-    blocked: () => blocked,
-    onBlocked: (hear) => void blockedHearers.push(hear),
+    blocked: blocks.why,
+    onBlocked: blocks.hear,
     drop(why) {
-      const dropped = connection
-      if (dropped === undefined) return
-      lost(dropped, why)
-      destroy(dropped)
+      if (connection !== undefined) dropFor(connection, why)
     },
-    problem: () => problemOf(purpose, away, blocked),
+    problem: () => problemOf(purpose, away, blocks.why()),
     async close() {
       if (closing.signal.aborted) return
       closing.abort()
       const last = connection
       connection = undefined
+      pulse?.stop()
       ups.close()
       if (last === undefined) return
       await endsWithin(clock, CLOSE_TIMEOUT_MS, closeOf(last))
       destroy(last)
     },
   }
+}
+
+const NO_HEARTBEAT =
+  'rabbitmq: the connection has no heartbeat: a process that was stopped cannot know that its messages are elsewhere, and may still commit their effects; leave "heartbeat=0" out of the url, or let connect ask for one'
+
+function pulseOf(
+  { clock, logger }: LinkParts,
+  connection: AmqpConnection,
+  drop: (why: string) => void,
+): Pulse | undefined {
+  const heartbeatMs = heartbeatMsOf(connection)
+  if (heartbeatMs === undefined) {
+    logger.warn(NO_HEARTBEAT)
+    return undefined
+  }
+  const onOver = (ms: number): void =>
+    drop(
+      `the broker may have given it up: this process stood still, or nothing answered, for ${ms} ms`,
+    )
+  return startPulse({ ask: questionOn(connection), clock, heartbeatMs, onOver })
 }
 
 interface Away {

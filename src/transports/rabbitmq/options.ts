@@ -56,7 +56,10 @@ export interface RabbitmqSettings {
   readonly consumerTimeoutMs?: number
   /** How long a call may take, in ms; 100 to 600,000. Default 30,000. */
   readonly timeoutMs?: number
-  /** How soon a dead connection is noticed (twice this), in ms; 1,000 to 600,000. Default 10,000. Only with `url`. */
+  /**
+   * How soon a dead connection is noticed (twice this), in ms; 1,000 to 600,000. Default 10,000. Only with `url`. A process that
+   * stood still for 1.8 times this commits no effect with `ctx.tx` of what it had in hand.
+   */
   readonly heartbeatMs?: number
 }
 

@@ -54,8 +54,8 @@ export async function rabbitSubscription(parts: SubscriptionParts): Promise<Subs
   const reading = () => ({ newId: () => newId(clock, random), now: clock.now() })
   const attachment = await attach({
     ...{ broker, name, queue, onNews, closing: closing.signal, tellsLoss: true },
-    put: (channel, onCancelled) =>
-      openConsumer({ channel, queue, counts, prefetch, reading, onNews, onCancelled }),
+    put: (on, onCancelled) =>
+      openConsumer({ ...on, queue, counts, prefetch, reading, onNews, onCancelled }),
   })
 
   let closed: Promise<void> | undefined

@@ -11,6 +11,8 @@ export type RecordedEvent =
   | { readonly what: 'started'; readonly key: string; readonly attempt: number }
   | { readonly what: 'killed'; readonly at: KillPoint }
   | { readonly what: 'stopped'; readonly pid: number }
+  /** The effect of this key is committed. */
+  | { readonly what: 'made'; readonly key: string }
   | { readonly what: 'refused'; readonly key: string; readonly code: string }
 
 export const killPoints = [
