@@ -73,7 +73,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   }
 
   const settle = async (delivery: Delivery, act: Settle): Promise<void> => {
-    slots.settle()
+    slots.settle(delivery)
     parts.keeper?.hold(delivery, unmoved, deps.clock.now())
     const to = parts.concluding
     await promised(() => to && act(to)).catch((error) => sayBroken(deps, delivery, error))

@@ -7,8 +7,8 @@ export interface SlotCount {
   reserve(delivery: Delivery, onFreed: () => void): () => void
   /** One that took a slot runs no longer: the slot is free, and it is being settled. */
   ended(delivery: Delivery): void
-  /** One without a slot is being settled. */
-  settle(): void
+  /** One without a slot is being settled: it is known already, dead, or goes back. */
+  settle(delivery: Delivery): void
   settled(delivery: Delivery): void
   readonly taken: number
   readonly settling: number
@@ -38,8 +38,9 @@ export function slotCount(): SlotCount {
       taken--
       settling++
     },
-    settle: () => {
+    settle: (delivery) => {
       settling++
+      if (delivery.alone) alone.add(delivery)
     },
     settled: (delivery) => {
       settling--

@@ -168,8 +168,11 @@ test('while others run, a suspect is given back uncounted: their deaths are not 
   await closeNow(second, clock)
 })
 
-test('what runs alone has no neighbours until it is settled, and what is being settled is a neighbour', async () => {
-  const { clock, queue, store } = await stage({ queue: { handlerTimeoutMs: 60_000 } })
+/** What a worker does that meets a suspect among others: each run, and each settlement of one as it begins and ends. */
+async function besideSuspect(attempts: number): Promise<readonly string[]> {
+  const { clock, queue, store } = await stage({
+    queue: { handlerTimeoutMs: 60_000, retry: { attempts } },
+  })
   const life = mortal(store)
   const own = { queues: [queue], clock, logger: silentLogger }
   const first = await createMillrace({ transport: life.connector, ...own })
@@ -180,27 +183,38 @@ test('what runs alone has no neighbours until it is settled, and what is being s
   life.kill()
 
   const order: string[] = []
-  /** Each settlement of a run takes so long. */
-  const SETTLE_MS = 5_000
   const slow = aroundSettlements(store, async (batch, settle) => {
-    const acks = batch.filter(({ as }) => as === 'acked')
-    if (acks.length === 0) return settle(batch)
-    await new Promise<void>((resolve) => clock.after(SETTLE_MS, resolve))
-    order.push('settled')
+    if (batch.some(({ as }) => as === 'released')) return settle(batch)
+    const what = batch.map(({ as, delivery }) => (delivery.alone ? `${as} alone` : as)).join()
+    order.push(`${what} begins`)
+    await new Promise<void>((resolve) => clock.after(5_000, resolve))
+    order.push(`${what} ends`)
     return settle(batch)
   })
   const second = await createMillrace({ transport: slow, ...own })
   second.work(queue, async ({ payload }) => void order.push(payload.orderId), { concurrency: 10 })
   await second.start()
-  // A settlement is under way whenever the suspect comes back, and there is more to do as soon as it runs.
+  // A settlement is under way whenever the suspect comes back, and there is more to do as soon as it is taken.
   for (let beats = 0; beats < 90; beats++) {
-    const orderId = order.includes('suspect') ? 'behind' : 'before'
-    await second.send(queue, { orderId })
+    await second.send(queue, { orderId: 'other' })
     await clock.advance(1_000)
   }
-  const at = order.indexOf('suspect')
-  assert.ok(at > 0 && order.includes('behind'), order.join())
-  assert.equal(order[at - 1], 'settled')
-  assert.equal(order[at + 1], 'settled')
   await closeNow(second, clock)
+  return order
+}
+
+test('what runs alone has no neighbours until it is settled, and what is being settled is a neighbour', async () => {
+  const order = await besideSuspect(8)
+  const at = order.indexOf('suspect')
+  assert.ok(at > 0 && order.lastIndexOf('other') > at, order.join())
+  assert.match(order[at - 1] ?? '', /^acked.* ends$/)
+  assert.deepEqual(order.slice(at + 1, at + 3), ['acked alone begins', 'acked alone ends'])
+})
+
+test('what must run alone has no neighbours while it is settled without a run', async () => {
+  const order = await besideSuspect(1)
+  const at = order.indexOf('dead alone begins')
+  assert.ok(at > 0 && order.lastIndexOf('other') > at, order.join())
+  assert.match(order[at - 1] ?? '', /^acked.* ends$/)
+  assert.equal(order[at + 1], 'dead alone ends')
 })
