@@ -47,6 +47,8 @@ export interface InboxWork<Tx, T> {
   /** The longest that the transaction may stay open, in ms: a stopped process blocks nobody for longer. */
   readonly leaseMs: number
   readonly effect: (tx: Tx) => MaybePromise<T>
+  /** Asked when the transaction may begin, which may be long after the call: true, and nothing is begun, and the claim counts as lost. */
+  readonly isOver?: () => boolean
   /** Runs after the key's record, inside the transaction; false when the claim is lost. */
   readonly last: (tx: Tx) => MaybePromise<boolean>
 }

@@ -150,6 +150,7 @@ async function runOnce<T>(
   work: InboxWork<unknown, T>,
   key: KeyRecord,
 ): Promise<InboxOutcome<T>> {
+  if (work.isOver?.()) return { kind: 'lost' }
   if (key.known()) return { kind: 'duplicate' }
   const session = begin()
   try {

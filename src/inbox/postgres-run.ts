@@ -59,6 +59,7 @@ async function inside<T>(
   executor: PgExecutor,
   tx: unknown,
 ): Promise<InboxOutcome<T>> {
+  if (work.isOver?.()) return { kind: 'lost' }
   const { statements, ttlMs } = context
   const name = newId(context.clock, context.random)
   const limits = context.version >= 170_000 ? statements.LIMITS_17 : statements.LIMITS

@@ -19,6 +19,7 @@ import { storedKey } from './key.ts'
 import { runOnSqlite } from './sqlite-run.ts'
 import { sqliteInboxSchema } from './sqlite-schema.ts'
 import { PRUNE, RECORD, SEEN } from './sqlite-statements.ts'
+import { sqliteTurns } from './sqlite-turns.ts'
 import { resolveTtlMs, ttlProblems } from './ttl.ts'
 
 export interface SqliteInboxSettings {
@@ -140,6 +141,7 @@ function inbox<Tx extends SqliteHandle>(opened: Opened<Tx>, databaseId: string):
   const { own, effects, ttlMs, shared } = opened
   const ours = own === effects && !shared
   const { clock, random } = opened.context
+  const mayBegin = sqliteTurns(clock)
   const closed = new AbortController()
   const closing = closed.signal
   const write = <T>(work: () => T): Promise<T> =>
@@ -154,7 +156,7 @@ function inbox<Tx extends SqliteHandle>(opened: Opened<Tx>, databaseId: string):
       ready(closing, () => whenFree(own, clock, closing, () => seen(own, clock, keys), { random })),
     run: (key, work) =>
       ready(closing, () =>
-        runOnSqlite({ handle: effects, ours, clock, random, ttlMs, closing }, key, work),
+        runOnSqlite({ handle: effects, ours, clock, random, ttlMs, closing, mayBegin }, key, work),
       ),
     record: (keys) => (keys.length === 0 ? Promise.resolve() : write(() => record(keys))),
     problems: opened.problems,

@@ -4,7 +4,7 @@ import { isPromise } from '../model/maybe-promise.ts'
 import type { SqliteHandle } from '../sql/executor.ts'
 import { clearError } from '../sql/sqlite-fault.ts'
 import { asNumber, asRow, inTransaction, prepared } from '../sql/sqlite-handle.ts'
-import { BUSY_TIMEOUT_MS, whenFree } from '../sql/sqlite-write.ts'
+import { BUSY_TIMEOUT_MS, nextTurn, whenFree } from '../sql/sqlite-write.ts'
 import { asyncEffectRefused } from './async-effect.ts'
 import type { InboxKey, InboxOutcome, InboxWork } from './inbox.ts'
 import { storedKey } from './key.ts'
@@ -18,6 +18,7 @@ import {
   ROLLBACK,
   SAVEPOINT,
 } from './sqlite-statements.ts'
+import type { MayBegin } from './sqlite-turns.ts'
 
 export interface SqliteRunContext<Tx extends SqliteHandle> {
   /** The handle that the effect gets. */
@@ -29,6 +30,7 @@ export interface SqliteRunContext<Tx extends SqliteHandle> {
   readonly ttlMs: number
   /** Fires when the inbox closes. */
   readonly closing: AbortSignal
+  readonly mayBegin: MayBegin
 }
 
 type Ended<T> =
@@ -44,7 +46,8 @@ export async function runOnSqlite<Tx extends SqliteHandle, T>(
   key: InboxKey,
   work: InboxWork<Tx, T>,
 ): Promise<InboxOutcome<T>> {
-  const { handle, clock, random, closing } = context
+  const { handle, clock, random, closing, mayBegin } = context
+  while (!mayBegin()) await nextTurn()
   const busyTimeoutMs = Math.min(work.leaseMs, BUSY_TIMEOUT_MS)
   const ended = await whenFree(handle, clock, closing, () => transact(context, key, work), {
     busyTimeoutMs,
@@ -60,6 +63,7 @@ function transact<Tx extends SqliteHandle, T>(
   key: InboxKey,
   work: InboxWork<Tx, T>,
 ): Ended<T> {
+  if (work.isOver?.()) return { ok: true, outcome: { kind: 'lost' } }
   const { handle, ours } = context
   if (ours) handle.exec(BEGIN_AT_ONCE)
   else beginAtOnce(handle)

@@ -76,6 +76,7 @@ export function effect<Tx>(options: EffectOptions<Tx>): Effect<Tx> {
         { queue: options.queue, key: options.message.idempotencyKey },
         {
           leaseMs: options.leaseMs,
+          isOver: () => options.forbidden() !== undefined,
           effect: (tx) => runInside(newOpen(owner, tx), () => work(tx)),
           last: (tx) => lastStatements(options, inbox, tx),
         },

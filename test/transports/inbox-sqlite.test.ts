@@ -37,6 +37,43 @@ for (const { name, open } of sqliteInboxClients) {
   })
 }
 
+test('sqlite: the event loop turns between effects that take long, and what is over by then is not begun', async () => {
+  const { file, dispose } = await databaseFile()
+  const inbox = await sqliteInbox({ file }).connect(inboxContext())
+  const stopped = new AbortController()
+  let turn = 0
+  const count = (): void => {
+    turn += 1
+    if (!stopped.signal.aborted) setImmediate(count)
+  }
+  count()
+  const turns: number[] = []
+  const isOver = new Set([3, 4])
+  const outcomes = await Promise.all(
+    Array.from({ length: 6 }, (_, n) =>
+      inbox.run(
+        { queue: 'orders', key: `${n}` },
+        {
+          leaseMs: 10_000,
+          isOver: () => isOver.has(n),
+          effect: () => {
+            turns.push(turn)
+            // Longer than all effects of one turn may take together.
+            for (const until = performance.now() + 15; performance.now() < until; );
+          },
+          last: () => true,
+        },
+      ),
+    ),
+  )
+  stopped.abort()
+  assert.equal(new Set(turns).size, 4, turns.join())
+  const kinds = outcomes.map(({ kind }) => (kind === 'committed' ? 'c' : kind)).join(' ')
+  assert.equal(kinds, 'c c c lost lost c')
+  await inbox.close()
+  await dispose()
+})
+
 for (const open of [
   (file: string) => new DatabaseSync(file),
   (file: string) => new Database(file),

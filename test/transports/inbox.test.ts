@@ -71,6 +71,17 @@ for (const { name, open } of [...sqliteInboxClients, ...postgresInboxClients()])
     await inbox.close()
   })
 
+  about('a run that is over when its transaction may begin does nothing', async (subject) => {
+    const inbox = await subject.connect()
+    const late: InboxWork<unknown, number> = { ...work(subject, 1), isOver: () => true }
+    assert.deepEqual(await inbox.run(key('a'), late), { kind: 'lost' })
+    assert.deepEqual(await subject.effects(), [])
+    assert.deepEqual(await inbox.seen([key('a')]), [false])
+    const running = { ...work(subject, 2), isOver: () => false }
+    assert.equal((await inbox.run(key('a'), running)).kind, 'committed')
+    await inbox.close()
+  })
+
   about('a lost claim rolls everything back', async (subject) => {
     const inbox = await subject.connect()
     const outcome = await inbox.run(key('a'), { ...work(subject, 1), last: () => false })
