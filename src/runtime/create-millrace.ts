@@ -7,6 +7,7 @@ import type { Breakers } from '../flow/breakers.ts'
 import type { ConcurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import { type Meter, meter } from '../flow/meter.ts'
 import { mostSlots, type QueueFlow, queueFlow } from '../flow/queue-flow.ts'
+import { systemClock } from '../model/clock.ts'
 import { hasCode, MillraceError } from '../model/errors.ts'
 import { idMaker } from '../model/ids.ts'
 import type { MaybePromise } from '../model/maybe-promise.ts'
@@ -77,7 +78,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const resumes = resumeStore({ ...parts, from: options.transport, resolved, closed: signal })
   const life = lifecycle({
     ...{ resolved, parts, workers, closed, announced, resumes, underWay },
-    signals: options.signals === true,
+    signalClock: options.signals ? (options.clock ?? systemClock({ unref: true })) : undefined,
   })
   const admin: Admin = createAdmin({
     ...parts,

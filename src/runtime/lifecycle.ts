@@ -1,6 +1,8 @@
+import type { Clock } from '../model/clock.ts'
 import type { Sent } from '../model/delivery.ts'
 import type { Envelope } from '../model/envelope.ts'
 import { MillraceError } from '../model/errors.ts'
+import type { Logger } from '../model/logger.ts'
 import { problems } from '../model/problems.ts'
 import type { OutboxRow } from '../outbox/outbox.ts'
 import { type Relay, startRelay } from '../outbox/relay.ts'
@@ -33,7 +35,8 @@ export interface LifecycleOptions<Tx> {
   readonly parts: Parts<Tx>
   readonly workers: ReadonlyMap<string, Worker>
   readonly closed: AbortController
-  readonly signals: boolean
+  /** Listens to signals, by this clock. */
+  readonly signalClock: Clock | undefined
   readonly announced: Announcements
   readonly underWay: Pick<SendsUnderWay, 'ended'>
   readonly resumes: Pick<ResumeStore, 'close'>
@@ -62,7 +65,8 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
       isSignalled = true
       void close(given)
     }
-    if (options.signals) unlisten ??= closeOnSignals(closeAsSignalled, resolved)
+    const { signalClock } = options
+    if (signalClock) unlisten ??= closeOnSignals(closeAsSignalled, resolved.logger, signalClock)
     relay ??= relayOf(options)
     housekeeping ??= startHousekeeping({ ...resolved, parts })
     startFailure = undefined
@@ -179,7 +183,8 @@ function drainingOf<Tx>(options: LifecycleOptions<Tx>): Draining {
 
 function closeOnSignals(
   close: (options?: CloseOptions) => void,
-  { logger, clock }: ResolvedOptions,
+  logger: Logger,
+  clock: Clock,
 ): () => void {
   const acts: SignalActs = {
     first: (signal) => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { onSignals } from 'millrace'
+import { createMillrace, defineQueue, onSignals, silentLogger } from 'millrace'
+import { memory } from 'millrace/memory'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
-import { stage } from './stage.ts'
+import { orderSchema, stage } from './stage.ts'
 
 type Name = 'SIGINT' | 'SIGTERM'
 
@@ -29,6 +30,7 @@ function listening(t: TestContext) {
     heard,
     stop,
     count: () => ours('SIGINT').length + ours('SIGTERM').length,
+    ours,
     arrive: async (name: Name, afterMs = 0) => {
       await clock.advance(afterMs)
       for (const listener of ours(name)) listener(name)
@@ -117,6 +119,91 @@ test('signals: nothing is listened to after the end', async (t) => {
   assert.equal(count(), 0)
   await arrive('SIGTERM')
   assert.deepEqual(heard, [])
+})
+
+test('signals: who has stopped listening is not killed by the echo of the first, and by nothing else spared', async (t) => {
+  for (const [name, other, windowMs] of [
+    ['SIGINT', 'SIGTERM', 100],
+    ['SIGTERM', 'SIGINT', 5],
+  ] as const) {
+    const { heard, arrive, stop, ours } = listening(t)
+    await arrive(name)
+    stop()
+    stop()
+    assert.deepEqual([ours(name).length, ours(other).length], [1, 0])
+    await arrive(name, windowMs)
+    assert.deepEqual(heard, [`first ${name}`])
+    assert.equal(ours(name).length, 1)
+    await arrive(name, 1)
+    assert.equal(ours(name).length, 0)
+    assert.deepEqual(heard, [`first ${name}`])
+  }
+})
+
+test('signals: who has stopped listening hears nothing more, also when the timer is late', async (t) => {
+  let nowMs = 0
+  const ours = listenersFromNow()
+  const heard: string[] = []
+  const acts = { first: () => heard.push('first'), second: () => heard.push('second') }
+  const late: (() => void)[] = []
+  const stop = onSignals(acts, {
+    now: () => nowMs,
+    after: (_ms, run) => {
+      late.push(run)
+      return () => undefined
+    },
+  })
+  t.after(() => {
+    for (const run of late) run()
+  })
+  for (const listener of ours('SIGINT')) listener('SIGINT')
+  stop()
+  nowMs = 500
+  for (const listener of ours('SIGINT')) listener('SIGINT')
+  assert.deepEqual([heard, late.length], [['first'], 1])
+})
+
+test('signals: who stops after the time of an echo listens no more', async (t) => {
+  const { arrive, stop, count } = listening(t)
+  await arrive('SIGINT')
+  await arrive('SIGINT', 101)
+  stop()
+  assert.equal(count(), 0)
+})
+
+test('signals: true of an app that had nothing to finish leaves the echo out, and the next one is not its any more', async () => {
+  const ours = listenersFromNow()
+  const { app, clock, queue, open } = await stage({ app: { signals: true } })
+  app.work(queue, () => undefined)
+  const byHand = await open({ signals: true })
+  await Promise.all([app.start(), byHand.start()])
+  await clock.advance(100)
+  await byHand.close()
+  assert.equal(ours('SIGINT').length, 1, 'one that was closed by hand has heard nothing')
+  for (const listener of ours('SIGINT')) listener('SIGINT')
+  const closed = app.close()
+  await clock.advance(0)
+  await closed
+  assert.deepEqual([ours('SIGINT').length, ours('SIGTERM').length], [1, 0])
+  await clock.advance(101)
+  assert.equal(ours('SIGINT').length, 0)
+})
+
+test('signals: waiting for an echo keeps no process alive', async () => {
+  const ours = listenersFromNow()
+  const timers = (): number =>
+    process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  const app = await createMillrace({
+    transport: memory(),
+    queues: [defineQueue({ name: 'q', owner: 'o', payload: orderSchema })],
+    logger: silentLogger,
+    signals: true,
+  })
+  await app.start()
+  for (const listener of ours('SIGINT')) listener('SIGINT')
+  await app.close()
+  assert.ok(timers() <= before, `${timers()} timers, ${before} before`)
 })
 
 test('signals: true drains at the first signal, aborts at the second and stops listening', async () => {
