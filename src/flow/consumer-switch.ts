@@ -1,5 +1,6 @@
 import type { Clock } from '../model/clock.ts'
 import { messageOfError } from '../model/describe-error.ts'
+import { hasCode } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
 import {
@@ -41,6 +42,8 @@ export function consumerSwitch(options: ConsumerSwitchOptions): ConsumerSwitch {
   let changed: () => void = () => undefined
   let cancel: (() => void) | undefined
   let closed = false
+  /** The last one that it heard of, in this stop or an earlier one: none lets it go on twice, whatever its time says. */
+  let heard: bigint | undefined
 
   const problem = (): string | undefined => {
     if (state.phase !== 'stopped' || state.stop === undefined) return undefined
@@ -61,11 +64,13 @@ export function consumerSwitch(options: ConsumerSwitchOptions): ConsumerSwitch {
       })
       return changed()
     }
-    const asked = await resetsOf(options)
+    const found = await resetsOf(options)
     if (closed || state !== before) return
-    if (since !== undefined && asked !== undefined && asked !== since) return void reset()
+    const isOver = found !== undefined && isSince(found, since, before.stop?.at ?? 0, heard)
+    const next = found?.version ?? since
+    heard = found?.version ?? heard
+    if (isOver) return void reset()
     const leftMs = (state.stop?.until ?? 0) - clock.now()
-    const next = since ?? asked
     cancel = clock.after(Math.max(1, Math.min(leftMs, ASK_EVERY_MS)), () => void watch(next))
   }
 
@@ -102,29 +107,59 @@ export function consumerSwitch(options: ConsumerSwitchOptions): ConsumerSwitch {
   }
 }
 
-/** Nobody has ever reset it. */
-const NEVER = 0n
+interface Resets {
+  /** Grows with each. */
+  readonly version: bigint
+  /** Of the last one, epoch ms by the clock of who wrote it; NaN where nobody did, or wrote no time. */
+  readonly at: number
+}
 
-/** Grows with each reset; undefined when nobody can say. */
-async function resetsOf(options: ConsumerSwitchOptions): Promise<bigint | undefined> {
+const NEVER: Resets = { version: 0n, at: Number.NaN }
+
+/**
+ * Whether somebody reset it since it stopped. What was there at an earlier look of this stop tells it for sure. Without one (the
+ * store was away, or answers just now) times do, which machines may differ in.
+ */
+function isSince(
+  found: Resets,
+  since: bigint | undefined,
+  stoppedAt: number,
+  heard: bigint | undefined,
+): boolean {
+  if (since !== undefined) return found.version > since
+  return found.version !== heard && found.at >= stoppedAt
+}
+
+/** Undefined when nobody can say. */
+async function resetsOf(options: ConsumerSwitchOptions): Promise<Resets | undefined> {
   const { queue, store, logger } = options
   if (store === undefined) return undefined
   try {
-    return (await store.states.read(resetName(queue)))?.version ?? NEVER
+    const found = await store.states.read(resetName(queue))
+    return found === undefined ? NEVER : { version: found.version, at: Number(found.value) }
   } catch (error) {
     logger.debug(`queue "${queue}": resets are not known (${messageOfError(error)})`, { queue })
-    return undefined
+    return hasNoTables(error) ? NEVER : undefined
   }
+}
+
+/** Then nobody can have written anything: whatever is there once they are made is newer. */
+function hasNoTables(error: unknown): boolean {
+  return hasCode(error, 'MILLRACE_SCHEMA_OUTDATED') && error.fields.found === 0
 }
 
 function resetName(queue: string): string {
   return `flow:reset:${queue}`
 }
 
-/** Lets the stopped consumers of all processes go on within five seconds. */
-export async function resetEverywhere(store: Pick<Store, 'states'>, queue: string): Promise<void> {
+/** Lets the stopped consumers of all processes go on within five seconds. `at`: now, epoch ms. */
+export async function resetEverywhere(
+  store: Pick<Store, 'states'>,
+  queue: string,
+  at: number,
+): Promise<void> {
   const name = resetName(queue)
   const found = await store.states.read(name)
   // Nothing but resets is written there: where somebody else was faster, his reset does as well.
-  await store.states.swap(name, found?.version, 'reset')
+  await store.states.swap(name, found?.version, String(at))
 }

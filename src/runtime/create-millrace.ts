@@ -87,7 +87,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
     inboxTtlMs: parts.inbox?.ttlMs,
     backend: () => backendView(parts),
     measureOf: (name) => measureOf(find(name).meter, parts.store),
-    resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, resumes),
+    resumed: (name) => resumedConsumers(name, flows.get(name)?.flow, resumes, resolved.clock),
     storeFault: (cause) => storeError(cause, parts.store),
     concurrencyOf: (name) => flows.get(name)?.most ?? 10,
     closed: closed.signal,

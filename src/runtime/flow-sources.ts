@@ -8,6 +8,7 @@ import type { QueueFlow } from '../flow/queue-flow.ts'
 import { type RateLimiter, rateLimiter } from '../flow/rate-limiter.ts'
 import type { QueueSight } from '../flow/slot-control.ts'
 import { backendError } from '../model/backend-error.ts'
+import type { Clock } from '../model/clock.ts'
 import { processSlots } from '../store/process-slots.ts'
 import type { Store } from '../store/store.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -38,12 +39,13 @@ export async function resumedConsumers(
   queue: string,
   flow: QueueFlow | undefined,
   resumes: Pick<ResumeStore, 'tell'>,
+  clock: Clock,
 ): Promise<boolean> {
   const here = flow?.reset() ?? false
   const store = await resumes.tell()
   if (store === undefined) return here
   try {
-    await resetEverywhere(store, queue)
+    await resetEverywhere(store, queue, clock.now())
     return true
   } catch (cause) {
     throw storeError(cause, store)

@@ -127,7 +127,7 @@ for (const [name, place] of places) {
     await one.start()
     await until(async () => !(await one.health()).ok)
     broken = false
-    // It has asked once since when it is stopped; a resume before that was of another stop.
+    // Until it has made its tables nobody can tell it anything.
     const other = await open('check')
     const end = Date.now() + 60_000
     while (ok === 0 && Date.now() < end) {

@@ -95,6 +95,6 @@ test('A reset asks the store once: where somebody else was faster, that was a re
       return undefined
     },
   }
-  await resetEverywhere({ states }, 'q')
+  await resetEverywhere({ states }, 'q', 0)
   assert.equal(asked, 1)
 })

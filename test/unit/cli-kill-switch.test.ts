@@ -74,6 +74,37 @@ test('resume says when consumers that a kill switch stopped cannot hear of it, a
   })
 })
 
+test('who follows the log, migrates and resumes at once, is heard: one resume is enough', async (t) => {
+  const { run, folder } = await withSwitch(t)
+  const lines: string[] = []
+  const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
+  const payload = z.object({ orderId: z.string() })
+  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
+  const app = await createMillrace({
+    transport: sqlite({ file: join(folder, 'orders.db') }),
+    ...{ queues: [orders], logger, migrate: 'check' as const },
+  })
+  t.after(() => app.close({ timeoutMs: 2_000 }))
+  let broken = true
+  let ok = 0
+  const handler = (): void => {
+    if (broken) throw new TypeError('x is not a function')
+    ok += 1
+  }
+  app.work(orders, handler, { killSwitch: { failures: 2, resumeAfterMs: 600_000 } })
+  await app.sendBatch(
+    orders,
+    Array.from({ length: 50 }, () => ({ orderId: 'a' })),
+  )
+  await app.start()
+  await until('the warning', () => lines.some((line) => /hears of no resume/.test(line)))
+  broken = false
+  assert.equal((await run('migrate', ...chosen)).code, 0)
+  const { code, stderr } = await run('resume', 'orders', ...chosen)
+  assert.deepEqual([code, stderr], [0, ''])
+  await until('a consumer that goes on', () => ok > 0)
+})
+
 test('without the tables the log says what makes them', async (t) => {
   const { folder } = await withSwitch(t)
   const payload = z.object({ orderId: z.string() })
