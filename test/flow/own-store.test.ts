@@ -140,6 +140,39 @@ for (const [name, place] of places) {
   })
 }
 
+for (const [name, place] of places) {
+  test(`${name}: one resume reaches a consumer that was stopped before the tables were made in which it hears of it.`, async (t) => {
+    const connector = await place(t)
+    const open = async (migrate: 'auto' | 'check', queue = plain) => {
+      const app = await createMillrace({
+        ...{ transport: connector(), queues: [queue], logger: silentLogger, migrate },
+      })
+      t.after(() => app.close({ timeoutMs: 2_000 }))
+      return app
+    }
+    const first = await open('auto')
+    let broken = true
+    let ok = 0
+    const handler = (): void => {
+      if (broken) throw new TypeError('x is not a function')
+      ok += 1
+    }
+    const one = await open('check')
+    one.work(plain, handler, { killSwitch: { failures: 2, resumeAfterMs: 600_000 } })
+    await first.sendBatch(
+      plain,
+      Array.from({ length: 50 }, (_, n) => ({ n })),
+    )
+    await one.start()
+    await until(async () => !(await one.health()).ok)
+    broken = false
+    // An app that shares a rate makes the tables of the store.
+    await open('auto', calls)
+    await (await open('check')).admin.resume(plain)
+    await until(async () => ok > 0)
+  })
+}
+
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   const end = Date.now() + 60_000
   while (!(await isSo()) && Date.now() < end) await new Promise((done) => setTimeout(done, 20))
