@@ -1,7 +1,7 @@
 import { systemClock } from '../model/clock.ts'
-import { hasCode, MillraceError } from '../model/errors.ts'
+import { hasCode, isMillraceError, MillraceError } from '../model/errors.ts'
 import { parseExactJson } from '../model/exact-json.ts'
-import { readInteger, readList, readString } from '../model/probe.ts'
+import { read, readInteger, readList, readString } from '../model/probe.ts'
 import type { App } from '../runtime/app.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
 import type { SendResult } from '../runtime/send.ts'
@@ -93,8 +93,15 @@ async function sendStep(
       options,
     )
   } catch (error) {
-    const line = step[readInteger(error, 'index') ?? -1]
-    if (line === undefined || !hasCode(error, 'MILLRACE_INVALID_PAYLOAD')) throw error
+    const line =
+      step[readInteger(error, 'index') ?? readInteger(read(error, 'fields'), 'index') ?? -1]
+    if (line === undefined || !isMillraceError(error)) throw error
+    const { code, retryable } = error
+    if (code !== 'MILLRACE_INVALID_PAYLOAD') {
+      // Its own index counts within a step, of which nobody knows here.
+      const message = `line ${line.number}: ${error.message}`
+      throw new MillraceError(code, message, { cause: error, retryable })
+    }
     const [first] = readList(error, 'issues', 1) ?? []
     const issue = [readString(first, 'path'), readString(first, 'message')].filter((part) => part)
     const message = `line ${line.number} does not fit the schema of queue "${queue.name}": ${issue.join(': ')}`

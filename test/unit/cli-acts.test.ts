@@ -116,6 +116,18 @@ test('send: what is wrong with the payload is said, and nothing is stored', asyn
   assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":0/)
 })
 
+test('send --batch: a payload that is too large is named by its line, not by its place in a step', async (t) => {
+  const { runWithInput } = await shop(t)
+  const good = Array.from({ length: 501 }, (_, i) => JSON.stringify({ orderId: `o${i}` }))
+  const large = JSON.stringify({ orderId: 'x'.repeat(17_000_000) })
+  const sent = await runWithInput([...good, '', large].join('\n'), 'send', 'orders', '--batch')
+  assert.equal(sent.code, 1)
+  assert.match(
+    sent.stderr,
+    /^millrace: line 503: .* has 170000\d\d bytes.*\[MILLRACE_PAYLOAD_TOO_LARGE\]\nmillrace: lines 1 to 500 are stored, those after are not\n$/,
+  )
+})
+
 test('send: nothing on standard input is wrong use, not a success', async (t) => {
   const { runWithInput, run } = await shop(t)
   for (const rest of [['--batch'], ['-']]) {
