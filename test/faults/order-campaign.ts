@@ -38,6 +38,10 @@ export async function campaign(
   const perKey = byDepth({ quick: 60, full: 120, long: 1_000 })
   const all = perKey * KEYS
   try {
+    const areOver = async (): Promise<boolean> => {
+      const over = new Set([...effects(opened.db), ...(await deadOf(opened))])
+      return over.size >= all
+    }
     const producing = produce(opened, perKey, random, trouble)
     const faults = byDepth({ quick: 6, full: 10, long: 80 })
     for (let n = 1; n <= faults; n++) {
@@ -48,14 +52,10 @@ export async function campaign(
         DEADLINE_MS,
       )
       const victim = workers.any(random)
-      if (n % 3 === 0) await stopPastLease(opened, victim, recordFile)
+      if (n % 3 === 0) await stopPastLease(opened, victim, recordFile, areOver)
       else victim.kill('SIGKILL')
     }
     await producing
-    const areOver = async (): Promise<boolean> => {
-      const over = new Set([...effects(opened.db), ...(await deadOf(opened))])
-      return over.size >= all
-    }
     await until('all effects', () => resumed(opened, areOver), DEADLINE_MS)
     const idle = async (): Promise<boolean> => {
       const { depth = 0, inFlight = 0, scheduled = 0 } = await opened.app.admin.stats(opened.steps)
@@ -181,18 +181,23 @@ async function resumed(
   }
 }
 
-/** Stops in its handler, and wakes up when another worker has made the effect that it was about to make. */
+/**
+ * Stops in its handler, and wakes up when another worker has made the effect that it was about to make. One that was just started may
+ * get nothing before the others have done all there is.
+ */
 async function stopPastLease(
   opened: OpenedPlace,
   victim: ChildProcess,
   recordFile: string,
+  areOver: () => Promise<boolean>,
 ): Promise<void> {
   const before = recorded(recordFile).length
   victim.kill('SIGUSR2')
   const news = () => recorded(recordFile).slice(before)
   const isStopped = (): boolean => news().some(({ what }) => what === 'stopped')
   const isGone = (): boolean => victim.exitCode !== null || victim.signalCode !== null
-  await until('it stops', () => isStopped() || isGone(), DEADLINE_MS)
+  const ends = async (): Promise<boolean> => isStopped() || isGone() || (await areOver())
+  await until('it stops', () => resumed(opened, ends), DEADLINE_MS)
   if (!isStopped()) return
   const started = news().find((event) => event.what === 'started')
   const [key = '', number = ''] = started?.what === 'started' ? started.key.split(' ') : []
