@@ -13,12 +13,15 @@ if (!existsSync(compiler)) {
 } else {
   // Beside dist/ first: who uses the old one meanwhile finds it whole.
   const fresh = mkdtempSync(join(root, '.dist-'))
+  const old = `${fresh}-old`
+  const dist = join(root, 'dist')
   try {
     const args = [compiler, '-p', 'tsconfig.build.json', '--outDir', fresh]
     execFileSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
-    rmSync(join(root, 'dist'), { recursive: true, force: true })
-    renameSync(fresh, join(root, 'dist'))
+    // Two renames: who loads one file after the other meanwhile misses none, which to remove it would take too long for.
+    if (existsSync(dist)) renameSync(dist, old)
+    renameSync(fresh, dist)
   } finally {
-    rmSync(fresh, { recursive: true, force: true })
+    for (const left of [fresh, old]) rmSync(left, { recursive: true, force: true })
   }
 }
