@@ -196,6 +196,8 @@ async function closeOf(connection: AmqpConnection): Promise<void> {
 function destroy(connection: AmqpConnection): void {
   const stream = read(connection.connection, 'stream')
   const end = read(stream, 'destroy')
+  // One that nobody took up has no listener yet; without one amqplib throws the error, and its heartbeats keep the process up.
+  connection.on('error', () => {})
   if (typeof end === 'function') end.call(stream, new Error('the connection was dropped'))
 }
 
