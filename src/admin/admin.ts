@@ -36,6 +36,7 @@ export interface Admin {
     list(queue: QueueRef, options?: DeadLetterListOptions): Promise<DeadLetterPage>
     show(queue: QueueRef, id: string): Promise<DeadLetterView | null>
     /**
+     * Under `onDead: 'continue'` out of order: the keys of what died went on, so it comes after what was sent of its key meanwhile.
      * Waits while the queue is full, without end but for `signal`. A dead letter that halts its ordering key does not: it goes to the
      * front of its key all the same, and the queue holds one more than `maxDepth`.
      */

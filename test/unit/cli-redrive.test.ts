@@ -143,3 +143,56 @@ test('a queue that is full behind a halted key: a redrive of another letter says
   const resumed = await made.run('keys', 'resume', 'orders', 'a')
   assert.deepEqual([resumed.code, resumed.stdout], [0, 'resumed 1 of 1\n'])
 })
+
+test('dlq redrive says that it is out of order where keys go on after a death, and nowhere else', async (t) => {
+  const note = /^millrace: out of order: queue orders has onDead: 'continue', .*\n$/
+  for (const [onDead, expected] of [
+    ['continue', note],
+    ['halt-key', /^$/],
+  ] as const) {
+    const made = await project(t)
+    const order = `orderingKey: ({ orderId }) => orderId.slice(0, 1), onDead: '${onDead}', $&`
+    await made.write('millrace.config.ts', ordersConfig(made.folder).replace(/retry: .*/, order))
+    assert.equal((await made.run('migrate')).code, 0)
+    await buryOrdered(t, made, onDead)
+    const dry = await made.run('dlq', 'redrive', 'orders', '--all', '--dry-run')
+    assert.deepEqual([dry.code, dry.stdout], [0, '1 would be moved\n'])
+    assert.match(dry.stderr, expected)
+    const moved = await made.run('dlq', 'redrive', 'orders', '--all', '--json')
+    assert.deepEqual(JSON.parse(moved.stdout), { matched: 1, moved: 1, notFound: [] })
+    assert.match(moved.stderr, expected)
+    const nothing = await made.run('dlq', 'redrive', 'orders', '--all')
+    assert.deepEqual(nothing, { code: 0, stdout: 'moved 0 of 0\n', stderr: '' })
+  }
+  const { run, ids } = await shop(t)
+  const [id = ''] = ids
+  assert.equal((await run('dlq', 'redrive', 'orders', id, '--force')).stderr, '')
+  assert.match((await run('help', 'dlq', 'redrive')).stdout, /onDead: 'continue'.* out of order/)
+})
+
+/** One message with an ordering key, which dies. */
+async function buryOrdered(
+  t: TestContext,
+  { folder }: Project,
+  onDead: 'continue' | 'halt-key',
+): Promise<void> {
+  const orders = defineQueue({
+    name: 'orders',
+    owner: 'team-shop',
+    payload: z.object({ orderId: z.string() }),
+    orderingKey: ({ orderId }) => orderId.slice(0, 1),
+    onDead,
+  })
+  const app = await createMillrace({
+    transport: sqlite({ file: join(folder, 'orders.db') }),
+    ...{ queues: [orders], logger: silentLogger },
+  })
+  t.after(() => app.close({ timeoutMs: 0 }))
+  app.work(orders, () => {
+    throw new PermanentError('no such customer')
+  })
+  const { id } = await app.send(orders, { orderId: 'a1' })
+  await app.start()
+  await until('it died', async () => (await app.admin.deadLetters.show(orders, id)) !== null)
+  await app.close()
+}

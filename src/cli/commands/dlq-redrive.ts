@@ -27,6 +27,7 @@ export const dlqRedrive: Command = {
   notes: [
     'Id and keys stay, attempts start at 1 again, the old ones stay on record.',
     'Stopped half way, nothing is lost or doubled: run it again for the rest.',
+    "On a queue with onDead: 'continue' it comes out of order, after what was sent of its key meanwhile.",
   ],
   run: (call) => {
     const what = selection(call)
@@ -47,7 +48,7 @@ export const dlqRedrive: Command = {
           onProgress: progress(call),
           onFull: saidOnce(call, queue),
         })
-        return report(call, result, stops.first.aborted)
+        return report(call, queue, result, stops.first.aborted)
       } finally {
         stops.end()
       }
@@ -108,12 +109,22 @@ function saidOnce(call: Call, { name, order }: AnyQueue): () => void {
   }
 }
 
-function report(call: Call, result: RedriveResult, interrupted: boolean): ExitCode {
+function report(
+  call: Call,
+  { name, order }: AnyQueue,
+  result: RedriveResult,
+  interrupted: boolean,
+): ExitCode {
   const { matched, moved, notFound } = result
   const { out } = call
   if (out.json) out.data(result)
   else if (call.is('dry-run')) out.line(`${matched} would be moved`)
   else out.line(`moved ${moved} of ${matched}`)
+  if (order?.onDead === 'continue' && matched > 0) {
+    out.note(
+      `millrace: out of order: queue ${name} has onDead: 'continue', so what is redriven comes after what was sent of its key meanwhile`,
+    )
+  }
   if (notFound.length > 0) out.note(`millrace: not among the dead letters: ${notFound.join(', ')}`)
   const stopped = interrupted && moved < matched
   if (stopped) out.note(`millrace: stopped; run it again for the other ${matched - moved}`)
