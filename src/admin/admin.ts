@@ -56,6 +56,7 @@ export interface Admin {
   /** Ordering keys that stand still, of queues with `onDead: 'halt-key'`. */
   readonly keys: {
     list(queue: QueueRef, options?: HaltedKeyListOptions): Promise<HaltedKeyPage>
+    /** Null when the key is not halted. */
     show(queue: QueueRef, key: string): Promise<HaltedKeyView | null>
     /**
      * Redrives the dead letters that halted them, to the front of their keys, which go on then. Also in a full queue, which holds one

@@ -42,7 +42,8 @@ function contentFields(view: MessageView | DeadLetterView): readonly Field[] {
   ]
 }
 
-function fields(all: readonly Field[]): string[] {
+/** Names and values that line up. */
+export function fields(all: readonly Field[]): string[] {
   const width = Math.max(...all.map(([name]) => name.length))
   return all.map(([name, text]) => `${name.padEnd(width)}  ${oneLine(text, 20_000)}`)
 }

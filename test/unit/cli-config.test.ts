@@ -182,6 +182,7 @@ test('no command that looks, or acts on what is there, makes a database', async 
     'dlq show': ids,
     'keys ls': ['orders'],
     'keys resume': ids,
+    'keys show': ids,
     'keys skip': [...ids, '--reason', 'test order'],
     message: ids,
     'outbox audit': ['orders'],

@@ -89,6 +89,11 @@ test('a slip of the finger is answered by the nearest word, on one line, with ex
     [['send'], /^millrace: <queue> is missing; usage: millrace send <queue>/],
     [['message', 'orders'], /^millrace: <id> is missing; usage: millrace message <queue> <id>/],
     [['dlq', 'discard', 'q', '--reason', 'x'], /^millrace: <id> is missing;/],
+    [
+      ['keys', 'show', 'orders'],
+      /^millrace: <key> is missing; usage: millrace keys show <queue> <key>/,
+    ],
+    [['keys', 'show', 'orders', 'a', 'b'], /"b" is too much/],
     [['dlq', 'redrive', '--all'], /^millrace: <queue> is missing;/],
     [['stats', 'a', 'b'], /"b" is too much; usage: millrace stats \[queue\]/],
     [['stats', '--json=yes'], /--json takes no value/],

@@ -12,6 +12,7 @@ import { explainError } from './explain-error.ts'
 import { init } from './init.ts'
 import { keysLs } from './keys-ls.ts'
 import { keysResume } from './keys-resume.ts'
+import { keysShow } from './keys-show.ts'
 import { keysSkip } from './keys-skip.ts'
 import { message } from './message.ts'
 import { migrate } from './migrate.ts'
@@ -41,6 +42,7 @@ export const commands: readonly Command[] = [
   dlqDiscard,
   dlqAudit,
   keysLs,
+  keysShow,
   keysResume,
   keysSkip,
   outboxLs,
