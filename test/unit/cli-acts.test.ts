@@ -292,12 +292,48 @@ test('doctor says what the backend does by itself, and that nothing is wrong', a
   assert.match(stdout, /^backend: sqlite\na confirmed message survives .*\n\nNEED +FROM +HOW\n/)
   assert.match(stdout, /^delays +backend +up to \d+ days$/m)
   assert.match(stdout, /^nothing is wrong$/m)
-  const { abilities, health } = JSON.parse((await run('doctor', '--json')).stdout)
-  assert.equal(health.ok, true)
+  assert.doesNotMatch(stdout, /unbounded/)
+  const { abilities, unbounded, health } = JSON.parse((await run('doctor', '--json')).stdout)
+  assert.deepEqual([unbounded, health.ok], [[], true])
   assert.deepEqual(
     abilities.map(({ need }: { need: string }) => need),
     ['delays', 'attempts', 'deadLetters', 'keys', 'pauses', 'crashes', 'priorities'],
   )
+})
+
+test('doctor and stats name each queue that is unbounded, and that is no failure', async (t) => {
+  const { folder, write, run } = await project(t)
+  const more = ['imports', 'exports'].map(
+    (name) =>
+      `defineQueue({ name: '${name}', owner: 'team-shop', payload: z.null(), capacity: 'unbounded' })`,
+  )
+  const config = ordersConfig(folder).replace('queues: [orders]', `queues: [orders, ${more}]`)
+  await write('millrace.config.ts', config)
+  assert.equal((await run('migrate')).code, 0)
+  const { code, stdout } = await run('doctor')
+  assert.equal(code, 0)
+  assert.deepEqual(
+    stdout.split('\n').filter((line) => line.startsWith('note: ')),
+    ['imports', 'exports'].map(
+      (name) =>
+        `note: queue "${name}" is unbounded (capacity: 'unbounded'): it grows until the backend is full`,
+    ),
+  )
+  assert.match(stdout, /^nothing is wrong$/m)
+  const { unbounded, health } = JSON.parse((await run('doctor', '--json')).stdout)
+  assert.deepEqual([unbounded, health.ok], [['imports', 'exports'], true])
+  const [head = '', ...rows] = (await run('stats')).stdout.trimEnd().split('\n')
+  const place = head.split(/ {2,}/).indexOf('CAPACITY')
+  assert.deepEqual(
+    rows.map((row) => row.split(/ {2,}/)).map((cells) => [cells[0], cells[place]]),
+    [
+      ['orders', '100000'],
+      ['imports', 'unbounded'],
+      ['exports', 'unbounded'],
+    ],
+  )
+  const [, imports] = JSON.parse((await run('stats', '--json')).stdout)
+  assert.deepEqual([imports.queue, imports.capacity], ['imports', 'unbounded'])
 })
 
 test('doctor names the claim check, and ends with 1 when its store fails', async (t) => {

@@ -1,4 +1,5 @@
 import type { BackendView } from '../../admin/admin.ts'
+import type { AnyQueue } from '../../runtime/queue.ts'
 import type { Command } from '../command.ts'
 import { DONE, FAILED } from '../exit-code.ts'
 import { table } from '../terminal-text.ts'
@@ -11,13 +12,17 @@ export const doctor: Command = {
   minOperands: 0,
   maxOperands: 0,
   options: {},
-  notes: ['Ends with 1 when something is wrong.'],
+  notes: [
+    'Ends with 1 when something is wrong.',
+    "Also names the queues with capacity: 'unbounded'; that is a note, not a failure.",
+  ],
   run: (call) =>
-    withApp(call, 'check', async ({ app }) => {
+    withApp(call, 'check', async ({ app, config }) => {
       const health = await app.health()
       const view = app.admin.backend()
-      if (call.out.json) call.out.data({ ...view, health })
-      else for (const line of lines(view, health.reasons)) call.out.line(line)
+      const unbounded = unboundedOf(config.queues)
+      if (call.out.json) call.out.data({ ...view, unbounded, health })
+      else for (const line of lines(view, unbounded, health.reasons)) call.out.line(line)
       return health.ok ? DONE : FAILED
     }),
 }
@@ -30,7 +35,16 @@ const SURVIVES = {
   replicated: 'the loss of a machine',
 } as const satisfies Record<BackendView['durability'], string>
 
-function lines(view: BackendView, reasons: readonly string[]): readonly string[] {
+/** The names of the queues that nothing but the backend bounds. */
+function unboundedOf(queues: readonly AnyQueue[]): readonly string[] {
+  return queues.filter(({ capacity }) => capacity === 'unbounded').map(({ name }) => name)
+}
+
+function lines(
+  view: BackendView,
+  unbounded: readonly string[],
+  reasons: readonly string[],
+): readonly string[] {
   return [
     `backend: ${view.name}${view.store === undefined ? '' : `, store: ${view.store}`}`,
     `a confirmed message survives ${SURVIVES[view.durability]}`,
@@ -42,6 +56,10 @@ function lines(view: BackendView, reasons: readonly string[]): readonly string[]
     ),
     ...claimCheckLines(view),
     '',
+    ...unbounded.map(
+      (name) =>
+        `note: queue "${name}" is unbounded (capacity: 'unbounded'): it grows until the backend is full`,
+    ),
     ...(reasons.length === 0 ? ['nothing is wrong'] : reasons.map((reason) => `wrong: ${reason}`)),
   ]
 }
