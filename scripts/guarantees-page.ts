@@ -58,6 +58,11 @@ looks from a second connection, runs with injected faults, and chooses its promi
 
 What no backend can promise: that a handler runs once. Messages are delivered at least once, with duplicates. *Effects* happen
 once when effect and record commit in one transaction, which is what \`ctx.tx\` joins (see [the glossary](glossary.md)).
+
+What order by key does not promise: that handlers of one key never overlap. A handler that lost its claim (its worker was stopped
+past its lease, and woke up) may overlap its successor. With the [inbox](guide/inbox.md) \`ctx.tx\` refuses its effect, so effects stay
+in order; without the inbox nothing holds it back. The limits of both: [order](guide/order.md#what-it-does-not-promise).
+
 Which backend for what, and what happens on each when it broke: [backends](guide/backends.md).`
 
 const WORDS = `From what the backends of the run said of themselves. *Native*: by itself. *Layered*: a layer over it, nothing to configure.

@@ -48,6 +48,13 @@ function abilities(row: string): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(columns.slice(1).map((column, i) => [column, found[i + 1]]))
 }
 
+test('The page says that without the inbox a handler that lost its claim may overlap its successor.', () => {
+  const [head = ''] = page().split('## What each backend brings')
+  const words = head.replaceAll('\n', ' ')
+  assert.match(words, /A handler that lost its claim \([^)]*\) may overlap its successor/)
+  assert.match(words, /without the inbox nothing holds it back/)
+})
+
 test('The page says who brings what, from what the backends said of themselves.', () => {
   const delayed = 'delayed sends, waits before a retry'
   assert.deepEqual(abilities(delayed), {
