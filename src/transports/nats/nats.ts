@@ -8,6 +8,7 @@ import { natsRefusal } from './refusal.ts'
 import { abilitiesOf, serverProblem } from './server.ts'
 import { openServerClock } from './server-clock.ts'
 import type { Store } from './store.ts'
+import { openStreamAge } from './stream-age.ts'
 import { natsTraits } from './traits.ts'
 import { natsTransport } from './transport.ts'
 
@@ -60,6 +61,7 @@ function open(client: Client, options: Resolved, { clock, logger }: ConnectConte
     traits: natsTraits(server, settings),
     clock,
     serverClock: openServerClock(client, clock),
+    streamAge: openStreamAge({ client, clock, logger }),
     logger,
     prefix,
     physical: queues,

@@ -33,10 +33,11 @@ export async function send(
   const names = queueNames(store, queue)
   const timed = batch.some(isTimed)
   const now = timed ? await serverNow(store, names) : 0
+  const at: Moment = { now, keptMs: timed ? await store.streamAge.of(names.stream) : 0 }
   const sideBySide = async (some: readonly Envelope[]): Promise<readonly Sent[]> => {
     signal.throwIfAborted()
     if (store.closing.aborted) throw closedError('the transport')
-    return await Promise.all(some.map((envelope) => sendOne(store, names, envelope, now)))
+    return await Promise.all(some.map((envelope) => sendOne(store, names, envelope, at)))
   }
   const isOrdered = lanesFor(store, queue) !== undefined
   const all = isOrdered ? inKeyOrder(batch, sideBySide, diagnose) : sideBySide(batch)
@@ -62,17 +63,25 @@ function isTimed({ delayMs = 0, readyAt }: Envelope): boolean {
   return delayMs > 0 || readyAt !== undefined
 }
 
+interface Moment {
+  /** Epoch ms by the server; known where something is to wait. */
+  readonly now: number
+  /** See `StreamAge`. */
+  readonly keptMs: number
+}
+
 async function sendOne(
   store: Store,
   names: QueueNames,
   envelope: Envelope,
-  now: number,
+  { now, keptMs }: Moment,
 ): Promise<Sent> {
   const refusal = refusalOf(envelope, store.traits)
   if (refusal !== undefined) return refusal
   if (envelope.remember !== undefined && envelope.remember.length > 0) return refused('invalid')
   const dueAt = envelope.readyAt ?? now + (envelope.delayMs ?? 0)
   const scheduled = isTimed(envelope) && dueAt > now
+  if (scheduled && dueAt - now >= keptMs) return outlived(names, dueAt - now, keptMs)
   const lanes = lanesFor(store, names.queue)
   const headers = {
     ...wireHeaders(names.queue, envelope),
@@ -82,6 +91,11 @@ async function sendOne(
   if (headersSize(headers) > SENT_HEADERS_MAX) return refused('tooLarge')
   const subject = scheduled ? names.later(envelope.id) : subjectOf(names, envelope, lanes)
   return await publish(store, names, { subject, body: envelope.body, headers, id: envelope.id })
+}
+
+function outlived({ queue, stream }: QueueNames, delayMs: number, keptMs: number): Sent {
+  const problem = `stream ${stream} of queue "${queue}" drops messages after ${keptMs} ms (max_age), and this one is to wait ${Math.round(delayMs)} ms; send it with a shorter delay, or set max_age to 0`
+  return refused('invalid', { cause: new OptionsError('nats', [problem]) })
 }
 
 /** Where a message without a delay goes: with a key to its lane, if the queue has lanes. */

@@ -10,6 +10,7 @@ import type { Connection } from './connection.ts'
 import { namesOf, type QueueNames, type QueuePlace } from './names.ts'
 import type { ServerAbilities } from './server.ts'
 import type { ServerClock } from './server-clock.ts'
+import type { StreamAge } from './stream-age.ts'
 
 /** What all parts of one connection share. */
 export interface Store {
@@ -18,6 +19,7 @@ export interface Store {
   readonly traits: Traits
   readonly clock: Clock
   readonly serverClock: ServerClock
+  readonly streamAge: StreamAge
   readonly logger: Logger
   readonly prefix: string
   readonly physical: Readonly<Record<string, QueuePlace>>
