@@ -4,10 +4,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { hasCode, PartialBatchError } from 'millrace'
+import { type DeadLetterPage, hasCode, PartialBatchError } from 'millrace'
 import type { z } from 'zod'
 import { seededRandom } from '../../src/testing/seeded-random.ts'
-import { byDepth } from '../depth.ts'
+import { atHome, byDepth } from '../depth.ts'
 import { until } from '../transports/until.ts'
 import { recorded } from './crash/recorder.ts'
 import { type OpenedPlace, type OrderPlace, openPlace, stepPayload } from './order-place.ts'
@@ -16,6 +16,8 @@ const WORKER = fileURLToPath(new URL('./order-worker.ts', import.meta.url))
 const WORKERS = 3
 const KEYS = 12
 const DEADLINE_MS = 120_000
+/** Of all, one in so many may be dead: of their places nothing is asserted. */
+const DEAD_SHARE = 20
 /** So far ahead of the effects is the producer: it sends until the end, also while keys wait. */
 const AHEAD = 100
 
@@ -44,6 +46,8 @@ export async function campaign(
     }
     const producing = produce(opened, perKey, random, trouble)
     const faults = byDepth({ quick: 6, full: 10, long: 80 })
+    let stops = 0
+    let takeovers = 0
     for (let n = 1; n <= faults; n++) {
       const share = Math.floor((all * n) / (faults + 2))
       await until(
@@ -51,9 +55,10 @@ export async function campaign(
         () => resumed(opened, () => count(opened.db) >= share),
         DEADLINE_MS,
       )
-      const victim = workers.any(random)
-      if (n % 3 === 0) await stopPastLease(opened, victim, recordFile, areOver)
-      else victim.kill('SIGKILL')
+      if (n % 3 === 0) {
+        stops += 1
+        if (await stopPastLease(opened, workers.oldest(), recordFile, areOver)) takeovers += 1
+      } else workers.kill(random)
     }
     await producing
     await until('all effects', () => resumed(opened, areOver), DEADLINE_MS)
@@ -64,6 +69,10 @@ export async function campaign(
     await until('the queue is empty', () => resumed(opened, idle), DEADLINE_MS)
     const dead = await deadOf(opened)
     t.diagnostic(`${dead.size} of ${all} died of kills`)
+    t.diagnostic(`${takeovers} of ${stops} that were stopped woke up behind another one`)
+    assert.ok(dead.size <= all / DEAD_SHARE, `${dead.size} of ${all} are dead`)
+    // At home all may be over before the first one has something to stop in.
+    assert.ok(takeovers > 0 || atHome, `none of ${stops} woke up behind another one`)
     assertInOrder(opened.db, perKey, dead)
   } finally {
     workers.close()
@@ -73,7 +82,10 @@ export async function campaign(
 }
 
 interface Workers {
-  any(random: () => number): ChildProcess
+  /** One of them. */
+  kill(random: () => number): void
+  /** It has been up the longest, so it has messages in hand. Undefined while all of them start again. */
+  oldest(): ChildProcess | undefined
   close(): void
 }
 
@@ -81,6 +93,10 @@ interface Workers {
 function openWorkers(place: OrderPlace, recordFile: string): Workers {
   const running: ChildProcess[] = []
   let isClosed = false
+  const forget = (child: ChildProcess): void => {
+    const at = running.indexOf(child)
+    if (at >= 0) running.splice(at, 1)
+  }
   const start = (): void => {
     const flags = ['--conditions=millrace-source', '--disable-warning=ExperimentalWarning']
     const child = spawn(process.execPath, [...flags, WORKER, JSON.stringify(place), recordFile], {
@@ -88,13 +104,19 @@ function openWorkers(place: OrderPlace, recordFile: string): Workers {
     })
     running.push(child)
     child.once('close', () => {
-      running.splice(running.indexOf(child), 1)
+      forget(child)
       if (!isClosed) start()
     })
   }
   for (let n = 0; n < WORKERS; n++) start()
   return {
-    any: (random) => running[Math.floor(random() * running.length)] as ChildProcess,
+    kill(random) {
+      const victim = running[Math.floor(random() * running.length)]
+      if (victim === undefined) return
+      forget(victim)
+      victim.kill('SIGKILL')
+    },
+    oldest: () => running[0],
     close() {
       isClosed = true
       for (const child of running) child.kill('SIGKILL')
@@ -182,15 +204,16 @@ async function resumed(
 }
 
 /**
- * Stops in its handler, and wakes up when another worker has made the effect that it was about to make. One that was just started may
- * get nothing before the others have done all there is.
+ * Stops in its handler, and wakes up when another worker has made the effect that it was about to make, or has buried it. False when
+ * it got nothing more before the others had done all there is.
  */
 async function stopPastLease(
   opened: OpenedPlace,
-  victim: ChildProcess,
+  victim: ChildProcess | undefined,
   recordFile: string,
   areOver: () => Promise<boolean>,
-): Promise<void> {
+): Promise<boolean> {
+  if (victim === undefined) return false
   const before = recorded(recordFile).length
   victim.kill('SIGUSR2')
   const news = () => recorded(recordFile).slice(before)
@@ -198,7 +221,7 @@ async function stopPastLease(
   const isGone = (): boolean => victim.exitCode !== null || victim.signalCode !== null
   const ends = async (): Promise<boolean> => isStopped() || isGone() || (await areOver())
   await until('it stops', () => resumed(opened, ends), DEADLINE_MS)
-  if (!isStopped()) return
+  if (!isStopped()) return false
   const started = news().find((event) => event.what === 'started')
   const [key = '', number = ''] = started?.what === 'started' ? started.key.split(' ') : []
   const isMade = async (): Promise<boolean> =>
@@ -207,6 +230,7 @@ async function stopPastLease(
       .get(key, Number(number)) !== undefined || (await deadOf(opened)).has(`${key} ${number}`)
   await until('another one does it', () => resumed(opened, isMade), DEADLINE_MS)
   victim.kill('SIGCONT')
+  return true
 }
 
 function count(db: DatabaseSync): number {
@@ -222,13 +246,17 @@ function effects(db: DatabaseSync): readonly string[] {
 /** Where no key can be halted: the dead ones, which nobody waits for. `key number` each. */
 async function deadOf({ app, steps }: OpenedPlace): Promise<ReadonlySet<string>> {
   if (steps.order?.onDead === 'halt-key') return new Set()
-  const { items } = await app.admin.deadLetters.list(steps, { limit: 100 })
-  return new Set(
-    items.map(({ payload }) => {
+  const dead = new Set<string>()
+  let cursor: string | null = null
+  do {
+    const page: DeadLetterPage = await app.admin.deadLetters.list(steps, { limit: 100, cursor })
+    for (const { payload } of page.items) {
       const { key, number } = stepPayload.parse(payload)
-      return `${key} ${number}`
-    }),
-  )
+      dead.add(`${key} ${number}`)
+    }
+    cursor = page.cursor
+  } while (cursor !== null)
+  return dead
 }
 
 /**
