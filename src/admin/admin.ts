@@ -174,7 +174,7 @@ export interface BackendView {
 export interface QueueStats {
   readonly queue: string
   readonly owner: string
-  /** Ready messages; with those in flight where `inFlight` is undefined. */
+  /** Ready messages; on Kafka with those in flight, which it does not tell apart. */
   readonly depth: number | undefined
   readonly inFlight: number | undefined
   readonly scheduled: number | undefined

@@ -1,7 +1,10 @@
 import { read } from '../model/probe.ts'
 import { type Problems, show } from '../model/problems.ts'
 
-/** How much a queue may hold, and what a send does when it holds that. Ready, scheduled and in flight count. */
+/**
+ * How much a queue may hold, and what a send does when it holds that. Ready, scheduled and in flight count; on RabbitMQ, which does not
+ * tell what is in flight or in its own delays, the ready ones alone.
+ */
 export type CapacityOptions = RejectWhenFull | WaitWhenFull | ShedWhenFull | 'unbounded'
 
 interface Bounded {

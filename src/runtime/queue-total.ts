@@ -7,7 +7,7 @@ export interface TotalReading {
   readonly at: number
   /** How long the answer took. */
   readonly tookMs: number
-  /** Ready, scheduled and in flight. */
+  /** Ready, scheduled and in flight, as far as the backend tells: RabbitMQ knows the ready ones alone. */
   readonly total: number
   /** What this process had sent by then, since its start. */
   readonly sentBefore: number

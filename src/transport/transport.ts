@@ -188,7 +188,7 @@ export interface Transaction {
 
 /** Numbers of one queue; undefined means that the backend cannot say, which is not zero. */
 export interface Gauge {
-  /** Ready ones; with those in flight where `inFlight` is undefined. */
+  /** Ready ones; with those in flight where the backend cannot tell them apart (Kafka). */
   readonly depth: number | undefined
   readonly scheduled: number | undefined
   readonly inFlight: number | undefined
