@@ -89,19 +89,6 @@ if (found !== undefined)
       })
       assert.equal(seen, 'after')
     })
-
-    test('Every codec that is written is read.', async () => {
-      for (const compression of ['gzip', 'snappy', 'lz4', 'zstd'] as const) {
-        const transport = await connect({ compression })
-        await ensure(transport, compression)
-        const body = Buffer.alloc(10_000, compression)
-        const envelope = { id: compression, body, headers: {}, priority: 0 }
-        const [sent] = await transport.send(compression, [envelope], { signal })
-        assert.equal(sent?.ok, true)
-        const delivery = await one(await subscribe(transport, compression))
-        assert.equal(Buffer.compare(delivery.envelope.body, body), 0, compression)
-      }
-    })
   })
 
 if (found !== undefined)
@@ -122,6 +109,23 @@ if (found !== undefined)
     })
     const made = (await admin.listTopics()).filter((name) => name.startsWith(prefix))
     assert.ok(!made.some((name) => name.includes('absent')), String(made))
+  })
+
+if (found !== undefined)
+  test('With topology: none each queue has a fact that says so.', async (t) => {
+    const connector = kafka({ brokers: found.split(','), prefix, topology: 'none' })
+    const context = { signal, clock: systemClock(), random: Math.random, logger: silentLogger }
+    const transport = await connector.connect({ ...context, migrate: 'auto' })
+    t.after(() => transport.close())
+    const names = ['one', 'two']
+    const specs = names.map((name) => ({ name, owner: 'o', maxDepth: undefined }))
+    await transport.topology.ensure(specs, signal)
+    assert.deepEqual(
+      transport.facts,
+      names.map(
+        (name) => `topic "${prefix}${name}": topology is none, so nothing of it is checked`,
+      ),
+    )
   })
 
 if (found !== undefined)

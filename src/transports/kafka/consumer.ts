@@ -36,7 +36,8 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
   const lanes = openLanes({
     cluster,
     closing: closing.signal,
-    startsOf: (partitions) => startsOf(cluster, coordinator, queue, place, partitions),
+    startsOf: (partitions, anew) =>
+      startsOf({ cluster, coordinator, queue, place }, partitions, anew),
     marks: laneMarks(cluster, (lane, upTo) => commit(lane, upTo)),
     isOver: () => member.isOver(),
     onBegun: () => fetcher.look(),
@@ -49,6 +50,7 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
     lanes: () => [...lanes.all()].filter((lane) => !lane.isEnding && !paused.has(lane.name)),
     isHungry: ({ buffer }) => buffer.size < BUFFERED,
     onRecords: () => bell.ring(),
+    onAstray: lanes.restart,
   })
   const member = startMember({
     ...{ cluster, queue, place },

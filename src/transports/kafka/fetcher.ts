@@ -4,7 +4,7 @@ import { ask, type Client, type Cluster, type Topic, topicOf } from './client.ts
 import { codes, MOVED, nameOf } from './fault.ts'
 import { type FetchedPartition, fetchOf } from './fetch-answer.ts'
 import type { Lane } from './lane.ts'
-import { offsetsAt } from './offsets.ts'
+import { type LostPositions, lostPositions } from './lost-positions.ts'
 import type { Place } from './options.ts'
 import { deliveriesOf } from './records.ts'
 import { type StuckLanes, stuckLanes } from './stuck-lanes.ts'
@@ -27,10 +27,13 @@ export interface FetcherParts {
   readonly lanes: () => readonly Lane[]
   readonly isHungry: (lane: Lane) => boolean
   readonly onRecords: () => void
+  /** See `LostPositionsParts`. */
+  readonly onAstray: (lane: Lane) => void
 }
 
 interface Fetching extends FetcherParts {
   readonly stuck: StuckLanes
+  readonly positions: LostPositions
   readonly fetch: ReturnType<typeof fetchOf>
 }
 
@@ -48,7 +51,8 @@ const READ_COMMITTED = 1
 export function startFetcher(parts: FetcherParts): Fetcher {
   const { cluster, closing } = parts
   const stuck = stuckLanes(cluster, parts.place, closing, () => look())
-  const fetching: Fetching = { ...parts, stuck, fetch: fetchOf(cluster.module) }
+  const positions = lostPositions(parts)
+  const fetching: Fetching = { ...parts, stuck, positions, fetch: fetchOf(cluster.module) }
   const hungry = (): readonly Lane[] =>
     parts.lanes().filter((lane) => parts.isHungry(lane) && !stuck.isResting(lane))
   const busy = new Set<number>()
@@ -87,6 +91,7 @@ export function startFetcher(parts: FetcherParts): Fetcher {
   const pump = async (): Promise<void> => {
     topic ??= await topicOf(parts.client, parts.queue, parts.place.topic, true)
     const from = topic
+    positions.compare(hungry(), from)
     const byLeader = Map.groupBy(
       hungry(),
       ({ partition }) => from.partitions[partition]?.leader ?? -1,
@@ -112,7 +117,10 @@ export function startFetcher(parts: FetcherParts): Fetcher {
   }
   return {
     look,
-    problems: () => [...(problem === undefined ? [] : [problem]), ...stuck.problems()],
+    problems: () => {
+      const unread = problem === undefined ? [] : [problem]
+      return [...unread, ...stuck.problems(), ...positions.problems()]
+    },
   }
 }
 
@@ -123,7 +131,7 @@ async function fetchOnce(
   topic: Topic,
   lanes: readonly Lane[],
 ): Promise<boolean> {
-  const { cluster, client, closing, stuck, onRecords, isHungry } = fetching
+  const { cluster, client, closing, stuck, positions, onRecords, isHungry } = fetching
   const broker = topic.brokers.get(leader)
   if (broker === undefined) return false
   const asked = lanes.map((lane) => ({
@@ -147,7 +155,7 @@ async function fetchOnce(
     const lane = lanes.find(({ partition }) => partition === came.partitionIndex)
     if (lane === undefined || lane.isEnding) continue
     if (came.errorCode === 0) accept(fetching, lane, topic, came)
-    else if (came.errorCode === codes.offsetOutOfRange) await reset(fetching, topic, lane)
+    else if (came.errorCode === codes.offsetOutOfRange) await positions.refused(lane, topic)
     else if (MOVED.includes(came.errorCode)) isFresh = false
     else stuck.add(lane, refusedBy(cluster, lane, came.errorCode))
   }
@@ -160,32 +168,20 @@ function refusedBy({ module }: Cluster, lane: Lane, code: number): Unreadable {
 }
 
 function accept(
-  { cluster, stuck }: Fetching,
+  { cluster, stuck, positions }: Fetching,
   lane: Lane,
-  { id }: Topic,
+  topic: Topic,
   { records, abortedTransactions, lastStable }: FetchedPartition,
 ): void {
   const { batches, unreadable } = readBatches(cluster.module, records)
-  const { deliveries, next } = deliveriesOf(lane, id, { records: batches, abortedTransactions })
+  const { deliveries, next } = deliveriesOf(lane, topic.id, {
+    records: batches,
+    abortedTransactions,
+  })
+  positions.readOf(lane, topic)
   lane.buffer.push(deliveries)
   lane.fetchFrom = next
   lane.readableTo = lastStable
   if (unreadable !== undefined) stuck.add(lane, unreadable)
   else if (batches.length > 0) stuck.clear(lane)
-}
-
-/** What the position points at is gone (retention), or was never there (a topic made anew). */
-async function reset(parts: FetcherParts, topic: Topic, lane: Lane): Promise<void> {
-  const { cluster, client, place } = parts
-  const at = async (which: 'earliest' | 'latest'): Promise<bigint> => {
-    const found = await offsetsAt(cluster, client, place.topic, topic, [lane.partition], which)
-    return found.get(lane.partition) ?? 0n
-  }
-  const earliest = await at('earliest')
-  const next = lane.fetchFrom < earliest ? earliest : await at('latest')
-  cluster.logger.error(
-    `kafka: partition ${lane.partition} of topic "${place.topic}" has no offset ${lane.fetchFrom}; reading goes on at ${next}`,
-    { topic: place.topic, partition: lane.partition },
-  )
-  lane.fetchFrom = next
 }

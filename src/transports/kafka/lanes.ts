@@ -1,8 +1,7 @@
 import { pause } from '../../model/clock.ts'
-import type { Cluster } from './client.ts'
+import { type BeginningsParts, openBeginnings } from './beginnings.ts'
 import { drains } from './drains.ts'
-import { type Lane, newLane, type Start } from './lane.ts'
-import type { LaneMarks } from './lane-marks.ts'
+import type { Lane } from './lane.ts'
 
 /** The partitions that this consumer has, and how they come and go. */
 export interface Lanes {
@@ -12,65 +11,34 @@ export interface Lanes {
   assigned(partitions: readonly number[]): void
   /** Nothing more is handed out, and what is settled is said to be ended; bounded in time. */
   endAll(): Promise<void>
+  /** Its position is none of its log: it is lost, and its partition begins again at the first message that is kept. */
+  restart(lane: Lane): void
   /** All are lost at once. */
   loseAll(): void
   /** A commit was confirmed. */
   onCommitted(): void
 }
 
-export interface LanesParts {
-  readonly cluster: Cluster
-  readonly closing: AbortSignal
-  readonly startsOf: (partitions: readonly number[]) => Promise<ReadonlyMap<number, Start>>
-  readonly marks: LaneMarks
-  /** See `Member.isOver`. */
-  readonly isOver: () => boolean
+export interface LanesParts extends Omit<BeginningsParts, 'onBegun'> {
   /** There is a new lane. */
   readonly onBegun: () => void
-  /** Lanes were given up, and others may have them. */
+  /** Lanes were given up, and others may have them; or there may be other partitions. */
   readonly onGivenUp: () => void
 }
 
-const AGAIN_MS = 200
-
 export function openLanes(parts: LanesParts): Lanes {
-  const { cluster, closing, startsOf, marks, isOver, onBegun, onGivenUp } = parts
+  const { cluster, closing, marks, onGivenUp } = parts
   const { clock, options } = cluster
   const lanes = new Map<number, Lane>()
-  /** Assigned, and where it begins is being asked. */
-  let beginning = new Set<number>()
-  /** Of these, what is not handed out yet because it must be marked first. */
-  let unmarked: readonly Lane[] = []
-  let round = 0
+  const beginnings = openBeginnings({
+    ...parts,
+    onBegun: (begun) => {
+      for (const lane of begun) lanes.set(lane.partition, lane)
+      parts.onBegun()
+    },
+  })
   const drained = drains()
 
-  const begin = async (partitions: readonly number[], mine: number): Promise<void> => {
-    for (;;) {
-      try {
-        const starts = [...(await startsOf(partitions))]
-        if (mine !== round || closing.aborted) return
-        const begun = starts.map(([partition, start]) => newLane(partition, start, isOver))
-        unmarked = begun.filter((_, at) => starts[at]?.[1].isHeld === false)
-        await marks.held(unmarked)
-        if (mine !== round || closing.aborted) return
-        for (const lane of begun) lanes.set(lane.partition, lane)
-        unmarked = []
-        beginning = new Set()
-        onBegun()
-        return
-      } catch (error) {
-        if (mine !== round || closing.aborted) return
-        cluster.logger.warn('kafka: cannot ask for the positions of a group', { error })
-        await pause(clock, AGAIN_MS, closing)
-      }
-    }
-  }
-  /** What another round began must not be committed by this one, when somebody else may have it. */
-  const nextRound = (): void => {
-    round += 1
-    for (const lane of unmarked) lane.lose()
-    unmarked = []
-  }
   const giveUp = async (lane: Lane): Promise<void> => {
     lane.end()
     const enough = new AbortController()
@@ -83,26 +51,32 @@ export function openLanes(parts: LanesParts): Lanes {
   }
   return {
     all: () => lanes.values(),
-    owned: () => [...lanes.keys(), ...beginning],
+    owned: () => [...lanes.keys(), ...beginnings.partitions()],
     assigned: (partitions) => {
-      nextRound()
       const gone = [...lanes.values()].filter(
         ({ partition, isEnding }) => !isEnding && !partitions.includes(partition),
       )
       // What had not begun was said to be ours, so it was given to nobody else: that is over at once.
-      const unbegun = [...beginning].filter((partition) => !partitions.includes(partition))
+      const unbegun = beginnings.partitions().filter((one) => !partitions.includes(one))
+      beginnings.only(partitions.filter((partition) => !lanes.has(partition)))
       if (gone.length + unbegun.length > 0) void Promise.all(gone.map(giveUp)).then(onGivenUp)
-      const fresh = partitions.filter((partition) => !lanes.has(partition))
-      beginning = new Set(fresh)
-      if (fresh.length > 0) void begin(fresh, round)
+    },
+    restart: (lane) => {
+      const { partition } = lane
+      if (lanes.get(partition) !== lane || lane.isEnding) return
+      lane.lose()
+      lanes.delete(partition)
+      drained.look()
+      beginnings.addAnew(partition)
+      // A topic that was made anew may have more partitions, or fewer: they are shared out again.
+      onGivenUp()
     },
     endAll: () => {
       for (const lane of lanes.values()) lane.end()
       return marks.ended([...lanes.values()])
     },
     loseAll: () => {
-      nextRound()
-      beginning = new Set()
+      beginnings.only([])
       for (const lane of lanes.values()) lane.lose()
       lanes.clear()
       drained.look()

@@ -50,6 +50,7 @@ export async function committedStarts(
   { topic, group }: Place,
   partitions: readonly number[],
 ): Promise<ReadonlyMap<number, Committed>> {
+  if (partitions.length === 0) return new Map()
   const topics = [{ name: topic, partitionIndexes: [...partitions] }]
   const request = [{ groupId: group, memberEpoch: -1, memberId: null, topics }]
   const { groups } = await askCoordinator(cluster, coordinator, (broker) => {
@@ -66,25 +67,42 @@ export async function committedStarts(
   )
 }
 
-/** Where a new holder of these partitions begins. */
+export interface StartsParts {
+  readonly cluster: Cluster
+  readonly coordinator: Coordinator
+  readonly queue: string
+  readonly place: Place
+}
+
+/**
+ * Where a new holder of these partitions begins.
+ *
+ * @param anew of these, whose committed position is none of their log: they begin at the first message that is kept, whatever
+ *   `startFrom` says, because the group has begun before
+ */
 export async function startsOf(
-  cluster: Cluster,
-  coordinator: Coordinator,
-  queue: string,
-  place: Place,
+  { cluster, coordinator, queue, place }: StartsParts,
   partitions: readonly number[],
+  anew: ReadonlySet<number>,
 ): Promise<ReadonlyMap<number, Start>> {
   const { asking, options } = cluster
-  const committed = await committedStarts(cluster, coordinator, place, partitions)
-  const topic = await topicOf(asking, queue, place.topic)
+  const again = partitions.filter((partition) => anew.has(partition))
+  const known = partitions.filter((partition) => !anew.has(partition))
+  const committed = await committedStarts(cluster, coordinator, place, known)
+  const topic = await topicOf(asking, queue, place.topic, again.length > 0)
   const ask = (some: readonly number[], at: OffsetsAt): Promise<ReadonlyMap<number, bigint>> =>
     offsetsAt(cluster, asking, place.topic, topic, some, at)
-  const fresh = partitions.filter((partition) => !committed.has(partition))
+  const fresh = known.filter((partition) => !committed.has(partition))
   const held = [...committed].flatMap(([at, { note }]) => (note === ENDED ? [] : [at]))
-  const [begins, ends] = await Promise.all([ask(fresh, options.startFrom), ask(held, 'latest')])
+  const [begins, firsts, ends] = await Promise.all([
+    ask(fresh, options.startFrom),
+    ask(again, 'earliest'),
+    ask([...held, ...again], 'latest'),
+  ])
   return new Map([
     ...[...committed].map(([at, one]) => [at, startOf(one, ends.get(at))] as const),
     ...[...begins].map(([at, position]) => [at, endedAt(position)] as const),
+    ...[...firsts].map(([at, position]) => [at, againAt(position, ends.get(at))] as const),
   ])
 }
 
@@ -99,4 +117,9 @@ function startOf({ position, note }: Committed, end: bigint | undefined): Start 
 
 function endedAt(position: bigint): Start {
   return { position, note: '', untouchedFrom: position, isHeld: false }
+}
+
+/** Anybody may have had any of it in hand. */
+function againAt(position: bigint, end: bigint | undefined): Start {
+  return { ...startOf({ position, note: '' }, end), isHeld: false }
 }

@@ -2,6 +2,7 @@ import { OptionsError } from '../../model/errors.ts'
 import type { QueueSpec, Topology } from '../../transport/transport.ts'
 import type { Cluster } from './client.ts'
 import { deadProblemsOf, problemsOf, REMOVALS_MS } from './differences.ts'
+import { groupMemoryFacts } from './group-memory.ts'
 import { exists, makeTopic } from './make-topic.ts'
 import { deadTopicOf, nameProblem, placeOf } from './options.ts'
 import { topicFacts } from './topic-facts.ts'
@@ -14,7 +15,8 @@ export function topology(cluster: Cluster, facts: string[]): Topology {
     async ensure(specs, signal) {
       const found = await refusalsOf(cluster, specs, signal, cluster.options.topology, seen)
       if (found.length > 0) throw new OptionsError('kafka', found)
-      facts.splice(0, facts.length, ...[...seen.values()].flat())
+      const ofGroups = await groupMemoryFacts(cluster, signal)
+      facts.splice(0, facts.length, ...[...seen.values()].flat(), ...ofGroups)
     },
     differences: (specs, signal) => {
       const mode = cluster.options.topology
@@ -42,8 +44,9 @@ async function refusalsOf(
   const found: string[] = []
   for (const spec of new Map(specs.map((one) => [one.name, one])).values()) {
     if (mode === 'none') {
-      seen.set(spec.name, ['topology: none, so nothing of the topics is checked'])
-      return []
+      const { topic } = placeOf(cluster.options, spec.name)
+      seen.set(spec.name, [`topic "${topic}": topology is none, so nothing of it is checked`])
+      continue
     }
     const queue = await ensureTopic(cluster, spec, signal, mode)
     const isHere = cluster.options.deadLetters === 'topic'
