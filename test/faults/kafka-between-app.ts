@@ -20,7 +20,8 @@ export interface Place {
 export function queueOf({ run }: Place) {
   return defineQueue({
     ...{ name: `between-${run}`, owner: 'team-chaos', payload: z.object({ n: z.number() }) },
-    retry: { attempts: 5, baseMs: 50, maxMs: 100 },
+    // Long enough that copies still wait in the store when it is looked at after the death, also on a busy machine.
+    retry: { attempts: 5, baseMs: 3_000, maxMs: 3_000 },
     idempotencyKey: ({ n }) => `between-${n}`,
     capacity: 'unbounded',
   })
