@@ -3,7 +3,7 @@ import type { Delivery, Released, Settled, Settlement } from '../model/delivery.
 import { settled } from '../model/delivery.ts'
 import { newId } from '../model/ids.ts'
 import type { Store } from '../store/store.ts'
-import { lost } from '../transport/outcomes.ts'
+import { isGone, lost } from '../transport/outcomes.ts'
 import { givenBack, isPlain, untouched } from '../transport/settling.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
 import {
@@ -243,10 +243,6 @@ async function settle(
   }
   await book.forget(over)
   return batch.map((one) => outcomes.get(one) ?? lost)
-}
-
-function isGone(outcome: Settled | undefined): boolean {
-  return outcome?.ok === true || isLost(outcome)
 }
 
 function isLost(outcome: Settled | undefined): boolean {

@@ -2,7 +2,7 @@ import type { Clock } from '../model/clock.ts'
 import { closedError } from '../model/closed-error.ts'
 import type { Claim, Delivery, Released, Settled, Settlement } from '../model/delivery.ts'
 import { settled } from '../model/delivery.ts'
-import { lost } from '../transport/outcomes.ts'
+import { isGone, lost } from '../transport/outcomes.ts'
 import type { ReceiveOptions, Subscription, Transport } from '../transport/transport.ts'
 import { handedOutAgain } from './given-back.ts'
 import { type HeldLane, heldLane } from './held-lane.ts'
@@ -71,7 +71,7 @@ function holdingSubscription(inner: Subscription, clock: Clock): Subscription {
   const endAll = async (batch: readonly Settlement[]): Promise<readonly Settled[]> => {
     if (batch.length === 0) return []
     const outcomes = await inner.settle(batch)
-    const ended = batch.filter((_, i) => isOver(outcomes[i] ?? lost))
+    const ended = batch.filter((_, i) => isGone(outcomes[i] ?? lost))
     for (const { delivery } of ended) {
       lanes.of(delivery.claim)?.end(delivery)
       lanes.regulate(delivery.claim)
@@ -105,10 +105,6 @@ function holdingSubscription(inner: Subscription, clock: Clock): Subscription {
 const invalid: Settled = {
   ok: false,
   fault: { code: 'invalid', retryable: false, outcome: 'notApplied' },
-}
-
-function isOver(outcome: Settled): boolean {
-  return outcome.ok || outcome.fault.code === 'lost'
 }
 
 interface HeldLanes {

@@ -1,6 +1,7 @@
 import type { Cancel, Clock } from '../model/clock.ts'
 import type { Delivery, Settled } from '../model/delivery.ts'
 import { type LeaseKeeper, leaseKeeper } from '../model/lease-keeper.ts'
+import { isGone } from '../transport/outcomes.ts'
 import { untouched } from '../transport/settling.ts'
 import type { InHand, LevelLine } from './level-line.ts'
 
@@ -102,11 +103,6 @@ export function levelsInHand({ lines, clock, leaseMs }: LevelsInHandOptions): Le
       for (const line of lines) line.remove(line.waiting)
     },
   }
-}
-
-/** Settled, or no longer ours. */
-function isGone(outcome: Settled | undefined): boolean {
-  return outcome !== undefined && (outcome.ok || outcome.fault.code === 'lost')
 }
 
 function keeperOf(

@@ -1,5 +1,6 @@
 import type { Delivery, Released } from '../model/delivery.ts'
 import { MillraceError } from '../model/errors.ts'
+import { isGone } from '../transport/outcomes.ts'
 import { untouched } from '../transport/settling.ts'
 import type { Subscription } from '../transport/transport.ts'
 import { isSuspect } from './suspect-marks.ts'
@@ -46,8 +47,5 @@ async function notCopied(
     (delivery): Released => ({ as: 'released', delivery, delayMs: COPY_DELAY_MS, counted: false }),
   )
   const outcomes = await inner.settle(releases).catch(() => [])
-  return nameless.filter((_, i) => {
-    const outcome = outcomes[i]
-    return outcome === undefined || !(outcome.ok || outcome.fault.code === 'lost')
-  })
+  return nameless.filter((_, i) => !isGone(outcomes[i]))
 }

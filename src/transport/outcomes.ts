@@ -22,6 +22,11 @@ export function nextOf(answers: Iterator<Sent>): Sent {
   return done ? refused('unknown', { outcome: 'unknown' }) : value
 }
 
+/** Settled, or no longer ours: nothing of it is in hand any more. */
+export function isGone(outcome: Settled | undefined): boolean {
+  return outcome !== undefined && (outcome.ok || outcome.fault.code === 'lost')
+}
+
 /** It was not tried, because this happened to one before it in its order. */
 export function behind(before: Sent): Sent {
   if (before.ok) return before

@@ -134,20 +134,26 @@ test('three crashes make a message dead with class crashed, without a fourth run
   await closeNow(observer, clock)
 })
 
-test('while others run, a suspect is given back uncounted: their deaths are not its own', async () => {
-  const { app: second, clock, queue, store } = await stage({ queue: { handlerTimeoutMs: 120_000 } })
+/** A process dies with one message in its hands. */
+async function killedWithSuspect({
+  clock,
+  queue,
+  store,
+}: Pick<Awaited<ReturnType<typeof stage>>, 'clock' | 'queue' | 'store'>): Promise<void> {
   const life = mortal(store)
-  const first = await createMillrace({
-    transport: life.connector,
-    queues: [queue],
-    clock,
-    logger: silentLogger,
+  const doomed = await createMillrace({
+    ...{ transport: life.connector, queues: [queue], clock, logger: silentLogger },
   })
-  first.work(queue, () => new Promise(() => undefined), { concurrency: 1 })
-  await first.send(queue, { orderId: 'suspect' })
-  await first.start()
+  doomed.work(queue, () => new Promise(() => undefined), { concurrency: 1 })
+  await doomed.send(queue, { orderId: 'suspect' })
+  await doomed.start()
   await clock.advance(100)
   life.kill()
+}
+
+test('while others run, a suspect is given back uncounted: their deaths are not its own', async () => {
+  const { app: second, clock, queue, store } = await stage({ queue: { handlerTimeoutMs: 120_000 } })
+  await killedWithSuspect({ clock, queue, store })
 
   const order: string[] = []
   second.work(
@@ -173,14 +179,7 @@ async function besideSuspect(attempts: number): Promise<readonly string[]> {
   const { clock, queue, store } = await stage({
     queue: { handlerTimeoutMs: 60_000, retry: { attempts } },
   })
-  const life = mortal(store)
-  const own = { queues: [queue], clock, logger: silentLogger }
-  const first = await createMillrace({ transport: life.connector, ...own })
-  first.work(queue, () => new Promise(() => undefined), { concurrency: 1 })
-  await first.send(queue, { orderId: 'suspect' })
-  await first.start()
-  await clock.advance(100)
-  life.kill()
+  await killedWithSuspect({ clock, queue, store })
 
   const order: string[] = []
   const slow = aroundSettlements(store, async (batch, settle) => {
@@ -191,7 +190,9 @@ async function besideSuspect(attempts: number): Promise<readonly string[]> {
     order.push(`${what} ends`)
     return settle(batch)
   })
-  const second = await createMillrace({ transport: slow, ...own })
+  const second = await createMillrace({
+    ...{ transport: slow, queues: [queue], clock, logger: silentLogger },
+  })
   second.work(queue, async ({ payload }) => void order.push(payload.orderId), { concurrency: 10 })
   await second.start()
   // A settlement is under way whenever the suspect comes back, and there is more to do as soon as it is taken.

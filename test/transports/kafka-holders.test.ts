@@ -4,10 +4,13 @@ import type { Delivery } from '../../src/model/delivery.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { type KafkaHarnessOptions, kafkaHarness } from './kafka-harness.ts'
+import { ack, take } from './kafka-taking.ts'
 import { until } from './until.ts'
 
 const brokers = backendUrl('kafka')
 const { signal } = new AbortController()
+/** The next holder waits for the end of the session of one that vanished. */
+const LIMIT_MS = 60_000
 
 if (brokers !== undefined)
   describe('kafka, what a holder leaves to the next', () => {
@@ -23,12 +26,14 @@ if (brokers !== undefined)
       const queue = await freshQueue()
       await send(transport, queue, ['a', 'b'])
       const first = await subscribe(transport, queue)
-      const came = await take(first, 2)
+      const came = await take(first, 2, LIMIT_MS)
       assert.deepEqual(handedOut(came), { a: 1, b: 1 })
       await ack(first, came)
       await first.close()
       await send(transport, queue, ['c'])
-      assert.deepEqual(handedOut(await take(await subscribe(transport, queue), 1)), { c: 1 })
+      assert.deepEqual(handedOut(await take(await subscribe(transport, queue), 1, LIMIT_MS)), {
+        c: 1,
+      })
     })
 
     test('Who comes after one that vanished, or closed with something in hand, is told nothing of what that one may have had.', async () => {
@@ -38,17 +43,17 @@ if (brokers !== undefined)
         const queue = await freshQueue()
         await send(transport, queue, ['a', 'b'])
         const first = await subscribe(transport, queue)
-        const [one, other] = await take(first, 2)
+        const [one, other] = await take(first, 2, LIMIT_MS)
         assert.ok(one && other)
         await ack(first, [one])
         if (leave === 'close') await first.close()
         else await vanish?.(transport)
         const second = await subscribe(next, queue)
-        const came = await take(second, 1)
+        const came = await take(second, 1, LIMIT_MS)
         assert.deepEqual(handedOut(came), { b: undefined })
         // What was sent later was in nobody's hands before.
         await send(next, queue, ['c'])
-        assert.deepEqual(handedOut(await take(second, 1)), { c: 1 })
+        assert.deepEqual(handedOut(await take(second, 1, LIMIT_MS)), { c: 1 })
       }
     })
 
@@ -57,14 +62,16 @@ if (brokers !== undefined)
       const [transport, next] = [await connect(), await connect()]
       const queue = await freshQueue()
       await send(transport, queue, ['a', 'b'])
-      await take(await subscribe(transport, queue), 2)
+      await take(await subscribe(transport, queue), 2, LIMIT_MS)
       await vanish?.(transport)
       const second = await subscribe(next, queue)
-      const came = await take(second, 1)
+      const came = await take(second, 1, LIMIT_MS)
       assert.deepEqual(handedOut(came), { a: undefined })
       await ack(second, came)
       await second.close()
-      assert.deepEqual(handedOut(await take(await subscribe(next, queue), 1)), { b: undefined })
+      assert.deepEqual(handedOut(await take(await subscribe(next, queue), 1, LIMIT_MS)), {
+        b: undefined,
+      })
     })
 
     test('A group that begins at the latest keeps where it began, when its first holder vanishes before it acked anything.', async () => {
@@ -81,7 +88,7 @@ if (brokers !== undefined)
         return held.length > 0
       })
       await vanish?.(transport)
-      const [again] = await take(await subscribe(next, queue), 1)
+      const [again] = await take(await subscribe(next, queue), 1, LIMIT_MS)
       assert.equal(again?.envelope.id, held[0]?.envelope.id)
     })
   })
@@ -97,23 +104,5 @@ function subscribe(transport: Transport, queue: string): Promise<Subscription> {
 async function send(transport: Transport, queue: string, ids: readonly string[]): Promise<void> {
   const envelopes = ids.map((id) => ({ id, body: Buffer.from('x'), headers: {}, priority: 0 }))
   const outcomes = await transport.send(queue, envelopes, { signal })
-  assert.ok(outcomes.every(({ ok }) => ok))
-}
-
-async function take(from: Subscription, count: number): Promise<readonly Delivery[]> {
-  const taken: Delivery[] = []
-  await until(
-    `${count} deliveries`,
-    async () => {
-      taken.push(...(await from.receive({ max: count - taken.length, waitMs: 200, signal })))
-      return taken.length === count
-    },
-    60_000,
-  )
-  return taken
-}
-
-async function ack(from: Subscription, batch: readonly Delivery[]): Promise<void> {
-  const outcomes = await from.settle(batch.map((delivery) => ({ as: 'acked', delivery })))
   assert.ok(outcomes.every(({ ok }) => ok))
 }

@@ -9,6 +9,7 @@ import { type Logger, silentLogger } from '../../src/model/logger.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { quick } from './kafka-harness.ts'
+import { ack, take } from './kafka-taking.ts'
 import { until } from './until.ts'
 
 const found = backendUrl('kafka')
@@ -213,23 +214,5 @@ async function send(transport: Transport, queue: string, ids: readonly string[])
     orderingKey: id,
   }))
   const outcomes = await transport.send(queue, envelopes, { signal })
-  assert.ok(outcomes.every(({ ok }) => ok))
-}
-
-async function take(from: Subscription, count: number): Promise<readonly Delivery[]> {
-  const taken: Delivery[] = []
-  await until(
-    `${count} deliveries`,
-    async () => {
-      taken.push(...(await from.receive({ max: count - taken.length, waitMs: 200, signal })))
-      return taken.length === count
-    },
-    30_000,
-  )
-  return taken
-}
-
-async function ack(from: Subscription, batch: readonly Delivery[]): Promise<void> {
-  const outcomes = await from.settle(batch.map((delivery) => ({ as: 'acked', delivery })))
   assert.ok(outcomes.every(({ ok }) => ok))
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createMillrace, defineQueue, silentLogger } from 'millrace'
+import { createMillrace, defineQueue, type Logger, silentLogger } from 'millrace'
 import { memory } from 'millrace/memory'
 import { sqlite } from 'millrace/sqlite'
 import { memoryStore, type StoreConnector } from 'millrace/store'
@@ -21,6 +21,33 @@ async function withSwitch(t: TestContext): Promise<Project> {
   const worker = 'defineWorker(orders, () => undefined'
   await made.write('switch.config.ts', plain.replace(worker, `${worker}, { killSwitch: true }`))
   return made
+}
+
+/** An app whose handler fails alike until it is mended, so that its kill switch stops it; there are 50 messages. */
+async function brokenConsumer(t: TestContext, folder: string, logger: Logger) {
+  const payload = z.object({ orderId: z.string() })
+  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
+  const app = await createMillrace({
+    transport: sqlite({ file: join(folder, 'orders.db') }),
+    ...{ queues: [orders], logger, migrate: 'check' as const },
+  })
+  t.after(() => app.close({ timeoutMs: 2_000 }))
+  let broken = true
+  let ok = 0
+  const handler = (): void => {
+    if (broken) throw new TypeError('x is not a function')
+    ok += 1
+  }
+  app.work(orders, handler, { killSwitch: { failures: 2, resumeAfterMs: 600_000 } })
+  await app.sendBatch(
+    orders,
+    Array.from({ length: 50 }, () => ({ orderId: 'a' })),
+  )
+  await app.start()
+  const mend = (): void => {
+    broken = false
+  }
+  return { app, mend, done: () => ok }
 }
 
 const chosen = ['--config', 'switch.config.ts']
@@ -47,30 +74,12 @@ test('resume says when consumers that a kill switch stopped cannot hear of it, a
   assert.equal((await run('resume', 'orders')).stderr, '', 'there is no kill switch')
 
   assert.equal((await run('migrate', ...chosen)).code, 0)
-  const payload = z.object({ orderId: z.string() })
-  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
-  const app = await createMillrace({
-    transport: sqlite({ file: join(folder, 'orders.db') }),
-    ...{ queues: [orders], logger: silentLogger, migrate: 'check' as const },
-  })
-  t.after(() => app.close({ timeoutMs: 2_000 }))
-  let broken = true
-  let ok = 0
-  const handler = (): void => {
-    if (broken) throw new TypeError('x is not a function')
-    ok += 1
-  }
-  app.work(orders, handler, { killSwitch: { failures: 2, resumeAfterMs: 600_000 } })
-  await app.sendBatch(
-    orders,
-    Array.from({ length: 50 }, () => ({ orderId: 'a' })),
-  )
-  await app.start()
+  const { app, mend, done } = await brokenConsumer(t, folder, silentLogger)
   await until('a stopped consumer', async () => !(await app.health()).ok)
-  broken = false
+  mend()
   await until('a consumer that goes on', async () => {
     assert.equal((await run('resume', 'orders', ...chosen)).stderr, '')
-    return ok > 0
+    return done() > 0
   })
 })
 
@@ -78,31 +87,13 @@ test('who follows the log, migrates and resumes at once, is heard: one resume is
   const { run, folder } = await withSwitch(t)
   const lines: string[] = []
   const logger = { ...silentLogger, warn: (line: string) => void lines.push(line) }
-  const payload = z.object({ orderId: z.string() })
-  const orders = defineQueue({ name: 'orders', owner: 'team-shop', payload })
-  const app = await createMillrace({
-    transport: sqlite({ file: join(folder, 'orders.db') }),
-    ...{ queues: [orders], logger, migrate: 'check' as const },
-  })
-  t.after(() => app.close({ timeoutMs: 2_000 }))
-  let broken = true
-  let ok = 0
-  const handler = (): void => {
-    if (broken) throw new TypeError('x is not a function')
-    ok += 1
-  }
-  app.work(orders, handler, { killSwitch: { failures: 2, resumeAfterMs: 600_000 } })
-  await app.sendBatch(
-    orders,
-    Array.from({ length: 50 }, () => ({ orderId: 'a' })),
-  )
-  await app.start()
+  const { mend, done } = await brokenConsumer(t, folder, logger)
   await until('the warning', () => lines.some((line) => /hears of no resume/.test(line)))
-  broken = false
+  mend()
   assert.equal((await run('migrate', ...chosen)).code, 0)
   const { code, stderr } = await run('resume', 'orders', ...chosen)
   assert.deepEqual([code, stderr], [0, ''])
-  await until('a consumer that goes on', () => ok > 0)
+  await until('a consumer that goes on', () => done() > 0)
 })
 
 test('without the tables the log says what makes them', async (t) => {

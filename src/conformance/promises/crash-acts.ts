@@ -3,10 +3,17 @@ import type { Delivery } from '../../model/delivery.ts'
 import type { Subscription } from '../../transport/transport.ts'
 import type { Scope } from '../scope.ts'
 
+type Take = (from: Subscription, count: number) => Promise<unknown>
+
 /** A worker takes `count` messages and is never heard of again. */
-export async function crashWith(scope: Scope, queue: string, count: number): Promise<void> {
+export async function crashWith(
+  scope: Scope,
+  queue: string,
+  count: number,
+  take: Take = scope.take,
+): Promise<void> {
   const doomed = await scope.connect()
-  await scope.take(await scope.subscribeShortly(doomed, queue), count)
+  await take(await scope.subscribeShortly(doomed, queue), count)
   await scope.vanish(doomed)
   await scope.leaseRunsOut()
 }

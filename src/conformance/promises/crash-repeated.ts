@@ -12,10 +12,7 @@ const when = ({ traits }: Subject): boolean => traits.countsCrashes === 'repeate
 /** A crash that need not be seen, and one that is. Where the first was, only one of them is in hand at the second. */
 async function crashTwiceWith(scope: Scope, queue: string, count: number): Promise<void> {
   await crashWith(scope, queue, count)
-  const doomed = await scope.connect()
-  await takeTogether(scope, await scope.subscribeShortly(doomed, queue), count)
-  await scope.vanish(doomed)
-  await scope.leaseRunsOut()
+  await crashWith(scope, queue, count, (from, most) => takeTogether(scope, from, most))
 }
 
 /** So many, or the one that came alone: while it is in hand, and before all else is settled, no other such one comes. */
