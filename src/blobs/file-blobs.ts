@@ -1,8 +1,9 @@
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { OptionsError } from '../model/errors.ts'
 import { read } from '../model/probe.ts'
 import { show } from '../model/problems.ts'
+import { blobFolder, orWhenMissing, syncFolder } from './blob-folder.ts'
 import { BLOB_MAX_BYTES, type BlobStore, isBlobName } from './blob-store.ts'
 
 export interface FileBlobsOptions {
@@ -23,6 +24,7 @@ const PART = '.part'
  */
 export function fileBlobs(options: FileBlobsOptions): BlobStore {
   const { folder, maxBytes } = checked(options)
+  const place = blobFolder(folder)
   const pathOf = (name: string): string => {
     if (!isBlobName(name)) throw new Error(`${show(name)} cannot be the name of a blob`)
     return join(folder, name.slice(0, SHARD_CHARS), name)
@@ -32,7 +34,8 @@ export function fileBlobs(options: FileBlobsOptions): BlobStore {
     maxBytes,
     put: async (name, body, signal) => {
       const path = pathOf(name)
-      await makeFolder(dirname(path), folder)
+      await place.toWrite(name)
+      await makeShard(dirname(path))
       const file = await open(`${path}${PART}`, 'w')
       try {
         await file.writeFile(body, { signal })
@@ -45,10 +48,9 @@ export function fileBlobs(options: FileBlobsOptions): BlobStore {
     },
     get: async (name, signal) => {
       const body = await orWhenMissing(undefined, readFile(pathOf(name), { signal }))
-      // Whoever has a name to ask for has it from a process that had the folder: an unmounted disk or a path relative to
-      // another place must not pass for a blob that is gone, since that makes a dead letter at once.
-      if (body === undefined && !(await isFolder(folder)))
-        throw new Error(`there is no folder ${folder}`)
+      // Whoever has a name to ask for has it from a process that had the folder: what is missing because the folder is must not
+      // pass for a blob that is gone, since that makes a dead letter at once.
+      if (body === undefined) await place.toMiss()
       return body
     },
     remove: async (names) => {
@@ -56,7 +58,7 @@ export function fileBlobs(options: FileBlobsOptions): BlobStore {
     },
     list: async ({ before, max }) => {
       const found: string[] = []
-      const shards = (await isFolder(folder)) ? await readdir(folder) : []
+      const shards = await place.shards()
       for (const shard of shards.filter((one) => one <= before).sort()) {
         if (found.length >= max) break
         const names = await orWhenMissing([], readdir(join(folder, shard)))
@@ -81,37 +83,14 @@ function checked(options: FileBlobsOptions): Required<FileBlobsOptions> {
   return { folder: resolve(folder), maxBytes }
 }
 
-/** A folder is safe when the one that it stands in was synced. */
-async function makeFolder(path: string, root: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true })
-  if (first === undefined) return
-  await syncFolder(root)
-  await syncFolder(dirname(first))
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-/** @throws MILLRACE_INVALID_OPTIONS when something else is in its place */
-async function isFolder(path: string): Promise<boolean> {
-  const found = await orWhenMissing(undefined, stat(path))
-  if (found === undefined || found.isDirectory()) return found !== undefined
-  throw new OptionsError('fileBlobs', [`folder: ${path} is there, but it is not a folder`])
-}
-
-/** A file in the place of a shard is none of ours. */
-async function orWhenMissing<T, E>(missing: E, reading: Promise<T>): Promise<T | E> {
-  try {
-    return await reading
-  } catch (error) {
-    const code: unknown = read(error, 'code')
-    if (code === 'ENOENT' || code === 'ENOTDIR') return missing
-    throw error
-  }
+/** Not the folder itself: that one is away when it is not there. */
+async function makeShard(path: string): Promise<void> {
+  const isNew = await mkdir(path).then(
+    () => true,
+    (error: unknown) => {
+      if (read(error, 'code') !== 'EEXIST') throw error
+      return false
+    },
+  )
+  if (isNew) await syncFolder(dirname(path))
 }

@@ -3,8 +3,10 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { CreateBucketCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
-import { hasCode } from 'millrace'
+import { createMillrace, defineQueue, hasCode } from 'millrace'
 import { type BlobStore, type S3BlobsOptions, s3Blobs } from 'millrace/blobs'
+import { memory } from 'millrace/memory'
+import { z } from 'zod'
 import { type TcpProxy, tcpProxy } from '../faults/tcp-proxy.ts'
 import { account } from '../transports/sqs-harness.ts'
 import { until } from '../transports/until.ts'
@@ -14,6 +16,8 @@ import { type S3Server, s3Client, s3Servers } from './s3-servers.ts'
 const { signal } = new AbortController()
 const run = Math.floor(Math.random() * 2 ** 40).toString(36)
 let buckets = 0
+
+const orders = defineQueue({ name: 'orders', owner: 'o', payload: z.string() })
 
 interface Scene {
   readonly bucket: string
@@ -77,6 +81,20 @@ for (const server of s3Servers()) {
     const blobs = s3Blobs({ bucket: `absent-${run}`, client })
     await assert.rejects(blobs.get('0001-a', signal), { name: 'NoSuchBucket' })
     await assert.rejects(blobs.list({ before: 'z', max: 1 }, signal), { name: 'NoSuchBucket' })
+  })
+
+  test(`${name}: an app whose bucket is missing does not start, and its error names the bucket`, async (t) => {
+    const { client } = await scene(t, server)
+    const blobs = s3Blobs({ bucket: `absent-${run}`, client })
+    const made = createMillrace({ transport: memory(), queues: [orders], claimCheck: { blobs } })
+    await assert.rejects(made, (error: unknown) => {
+      assert.ok(hasCode(error, 'MILLRACE_UNAVAILABLE'))
+      assert.equal(error.retryable, false)
+      const said = `s3://absent-${run}/millrace-blobs/: the bucket does not exist, or this account may not see it (NoSuchBucket)`
+      assert.ok(error.message.includes(said), error.message)
+      assert.doesNotMatch(error.message, /check that it runs/)
+      return true
+    })
   })
 
   test(`${name}: a removal that failed in part is an error`, async (t) => {
