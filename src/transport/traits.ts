@@ -51,6 +51,8 @@ export interface Traits {
   readonly durability: 'process' | 'disk' | 'replicated'
   readonly limits: {
     readonly bodyBytes: number
+    /** Larger bodies, up to `bodyBytes`, lie in the blob store of a claim check. Absent: there is none. */
+    readonly inlineBytes?: number
     readonly sendBatch: number
     readonly receiveBatch: number
     readonly settleBatch: number

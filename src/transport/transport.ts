@@ -49,7 +49,10 @@ export interface Transport {
    * them to its reasons. Answers at once.
    */
   readonly problems?: () => readonly string[]
-  /** What durability rests on, as the server told it when we connected or looked at the queues last, a sentence each; `millrace doctor` shows them. */
+  /**
+   * What durability rests on, as the server told it when we connected or looked at the queues last, and what is known against the client
+   * that was given: a sentence each; `millrace doctor` shows them.
+   */
   readonly facts?: readonly string[]
   /** Of backends that commit positions: how a failed message waits, as the user named it; see `choiceNeeds` of the layers. */
   readonly retry?: 'hold' | 'park'

@@ -43,6 +43,10 @@ if (available)
       rebalance(t, server, { revokeDrainMs: 10_000 }, 400, 0))
     test('a planned rebalance doubles at most what was in flight for slower ones', (t) =>
       rebalance(t, server, { revokeDrainMs: 100 }, 2_000, 12))
+    test('a broker that falls silent while a group shares out anew: what is held is given up at the end of the session', (t) =>
+      silentJoin(t, server))
+    test('a frozen broker does not hold a close for long, once the session is over and nobody says who coordinates', (t) =>
+      closeOutOfReach(t, server))
     test('a handler that takes longer than the session keeps its partition', (t) =>
       slowHandler(t, server))
   })
@@ -278,4 +282,55 @@ async function slowHandler(t: TestContext, server: Kafka): Promise<void> {
   await sleep(4_000)
   assert.equal(held[0]?.claim.lost.aborted, false)
   assert.deepEqual(await ack(subscription, held), [{ ok: true }])
+}
+
+/** A join waits for a member that does not notice; its own limit is several sessions. */
+async function silentJoin(t: TestContext, server: Kafka): Promise<void> {
+  const { connect } = await stage(t, server)
+  const revokeDrainMs = 100
+  const unaware = await connect({ revokeDrainMs, sessionTimeoutMs: 60_000, heartbeatMs: 5_000 })
+  const { transport } = await connect({ revokeDrainMs, timeoutMs: 30_000 })
+  const sent = Array.from({ length: 60 }, (_, n) => envelope(`m${n}`))
+  await transport.send('q', sent, { signal })
+  const held: Delivery[] = []
+  const takes = (from: Subscription) => async (): Promise<boolean> => {
+    const batch = await from.receive({ max: 60, waitMs: 100, signal })
+    held.push(...batch)
+    return batch.length > 0
+  }
+  await until('all is the first one’s', takes(await subscribed(unaware.transport)), 30_000)
+  const subscription = await subscribed(transport)
+  await until('a share of its own', takes(subscription), 60_000)
+  const own = held.at(-1)
+  assert.ok(own)
+  await subscribed((await connect({ revokeDrainMs })).transport)
+  await sleep(500)
+  node(server).freeze()
+  try {
+    // Sessions last 1,500 ms, the join more than 10 s.
+    await until('the claim to be given up', () => own.claim.lost.aborted, 5_000)
+  } finally {
+    node(server).thaw()
+  }
+  await until('it is handed out again', takes(subscription), 60_000)
+}
+
+async function closeOutOfReach(t: TestContext, server: Kafka): Promise<void> {
+  const { connect } = await stage(t, server)
+  const { transport } = await connect({ timeoutMs: 30_000 })
+  await transport.send('q', [envelope('a')], { signal })
+  const subscription = await subscribed(transport)
+  let held: Delivery | undefined
+  await until('a message', async () => {
+    ;[held] = await subscription.receive({ max: 1, waitMs: 100, signal })
+    return held !== undefined
+  })
+  node(server).freeze()
+  try {
+    await until('the end of the session', () => held?.claim.lost.aborted === true)
+    const closed = transport.close().then(() => 'closed')
+    assert.equal(await Promise.race([closed, sleep(8_000, 'still open', { ref: false })]), 'closed')
+  } finally {
+    node(server).thaw()
+  }
 }

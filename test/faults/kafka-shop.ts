@@ -70,6 +70,8 @@ export async function openShop(t: TestContext, brokers: readonly string[]): Prom
   const stop = new AbortController()
   const confirmed = new Set<number>()
   const senders = Array.from({ length: KEYS }, (_, key) => sell(shop, key, confirmed, stop.signal))
+  // A test that fails half way does not go on to send.
+  t.after(() => stop.abort())
   return {
     confirmed,
     sold: () => {

@@ -8,6 +8,7 @@ import {
   writeAssignment,
   writeSubscription,
 } from '../../src/transports/kafka/group-bytes.ts'
+import { firstAdded } from '../../src/transports/kafka/share-out.ts'
 
 /** Who comes and goes, one after the other; each time all join again until nothing moves. */
 const changes = fc.array(fc.record({ joins: fc.boolean(), which: fc.nat({ max: 9 }) }), {
@@ -76,13 +77,27 @@ test('Of two that claim one partition, the newer assignment counts.', () => {
 
 test('What members tell each other comes back as it was.', () => {
   const lists = fc.dictionary(fc.stringMatching(/^[a-z.]{1,20}$/), fc.array(fc.nat()))
+  const number = fc.option(fc.nat(), { nil: undefined })
   fc.assert(
-    fc.property(lists, fc.nat(), (dictionary, generation) => {
-      const owned = new Map(Object.entries(dictionary))
-      const said = { topics: [...owned.keys()], owned, generation }
+    fc.property(lists, fc.nat(), number, (dictionary, generation, addedFrom) => {
+      const partitions = new Map(Object.entries(dictionary))
+      const said = { topics: [...partitions.keys()], owned: partitions, generation, addedFrom }
       assert.deepEqual(readSubscription(writeSubscription(said)), said)
-      assert.deepEqual(readAssignment(writeAssignment(owned)), owned)
+      const given = { partitions, addedFrom }
+      assert.deepEqual(readAssignment(writeAssignment(given)), given)
     }),
   )
-  assert.equal(readAssignment(Buffer.alloc(0)).size, 0)
+  const nothing = { partitions: new Map(), addedFrom: undefined }
+  assert.deepEqual(readAssignment(Buffer.alloc(0)), nothing)
+})
+
+test('Which partitions were added is what members remember, else what the positions say.', async () => {
+  const asked = (...known: readonly number[]) => Promise.resolve(new Set(known))
+  const never = () => assert.fail('the positions are not asked')
+  assert.equal(await firstAdded(6, [4, 3], never), 3)
+  assert.equal(await firstAdded(6, [], () => asked(0, 1, 2)), 3)
+  // A group that never began, one that has begun with all, and one that has begun with some of them.
+  assert.equal(await firstAdded(6, [], () => asked()), 6)
+  assert.equal(await firstAdded(3, [], () => asked(2, 1, 0)), 3)
+  assert.equal(await firstAdded(6, [], () => asked(0, 2, 4)), 6)
 })

@@ -6,10 +6,10 @@ import { settleEach } from '../../src/layers/settle-each.ts'
 import { systemClock } from '../../src/model/clock.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import { type Logger, silentLogger } from '../../src/model/logger.ts'
-import type { Subscription, Transport } from '../../src/transport/transport.ts'
+import type { Transport } from '../../src/transport/transport.ts'
 import { backendUrl } from '../backends.ts'
 import { quick } from './kafka-harness.ts'
-import { ack, take } from './kafka-taking.ts'
+import { ack, ensure, send, subscribe, take } from './kafka-taking.ts'
 import { until } from './until.ts'
 
 const found = backendUrl('kafka')
@@ -195,24 +195,4 @@ async function makeAnew(admin: Admin, transport: Transport, queue: string): Prom
 
 function idsOf(came: readonly Delivery[]): readonly string[] {
   return came.map(({ envelope }) => envelope.id)
-}
-
-function ensure(transport: Transport, name: string): Promise<void> {
-  return transport.topology.ensure([{ name, owner: 'o', maxDepth: undefined }], signal)
-}
-
-function subscribe(transport: Transport, queue: string): Promise<Subscription> {
-  return transport.subscribe(queue, { group: 'g', leaseMs: 1_000, maxInFlight: 10 })
-}
-
-async function send(transport: Transport, queue: string, ids: readonly string[]): Promise<void> {
-  const envelopes = ids.map((id) => ({
-    id,
-    body: Buffer.from('x'),
-    headers: {},
-    priority: 0,
-    orderingKey: id,
-  }))
-  const outcomes = await transport.send(queue, envelopes, { signal })
-  assert.ok(outcomes.every(({ ok }) => ok))
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Delivery } from '../../src/model/delivery.ts'
-import type { Subscription } from '../../src/transport/transport.ts'
+import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { until } from './until.ts'
 
 const { signal } = new AbortController()
@@ -26,4 +26,32 @@ export async function take(
 export async function ack(from: Subscription, batch: readonly Delivery[]): Promise<void> {
   const outcomes = await from.settle(batch.map((delivery) => ({ as: 'acked', delivery })))
   assert.ok(outcomes.every(({ ok }) => ok))
+}
+
+export function ensure(transport: Transport, name: string): Promise<void> {
+  return transport.topology.ensure([{ name, owner: 'o', maxDepth: undefined }], signal)
+}
+
+export function subscribe(transport: Transport, queue: string): Promise<Subscription> {
+  return transport.subscribe(queue, { group: 'g', leaseMs: 1_000, maxInFlight: 10 })
+}
+
+/** Each with its id as its ordering key. */
+export async function send(
+  transport: Transport,
+  queue: string,
+  ids: readonly string[],
+): Promise<void> {
+  const envelopes = ids.map((id) => ({
+    id,
+    body: Buffer.from('x'),
+    headers: {},
+    priority: 0,
+    orderingKey: id,
+  }))
+  const outcomes = await transport.send(queue, envelopes, { signal })
+  assert.deepEqual(
+    outcomes.filter(({ ok }) => !ok),
+    [],
+  )
 }

@@ -2,12 +2,13 @@ import { pause } from '../../model/clock.ts'
 import type { Cluster } from './client.ts'
 import { type Lane, newLane, type Start } from './lane.ts'
 import type { LaneMarks } from './lane-marks.ts'
+import type { Earlier } from './offsets.ts'
 
 /** Partitions that are ours and of which nothing is handed out yet: where they begin is being asked, and written down. */
 export interface Beginnings {
   partitions(): readonly number[]
-  /** These begin, and no others any more. */
-  only(partitions: readonly number[]): void
+  /** These begin, and no others any more. @param addedFrom see `firstAdded` */
+  only(partitions: readonly number[], addedFrom?: number): void
   /** This one begins too, at the first message that is kept: its committed position says nothing. */
   addAnew(partition: number): void
 }
@@ -17,7 +18,7 @@ export interface BeginningsParts {
   readonly closing: AbortSignal
   readonly startsOf: (
     partitions: readonly number[],
-    anew: ReadonlySet<number>,
+    earlier: Earlier,
   ) => Promise<ReadonlyMap<number, Start>>
   readonly marks: LaneMarks
   /** See `Member.isOver`. */
@@ -35,6 +36,7 @@ export function openBeginnings(parts: BeginningsParts): Beginnings {
   /** Of these, what is not handed out yet because it must be marked first. */
   const unmarked = new Set<Lane>()
   let round = 0
+  let addedFrom: number | undefined
 
   const mark = async (lanes: readonly Lane[]): Promise<void> => {
     for (const lane of lanes) unmarked.add(lane)
@@ -48,7 +50,7 @@ export function openBeginnings(parts: BeginningsParts): Beginnings {
     const isOld = (): boolean => mine !== round || closing.aborted
     for (;;) {
       try {
-        const starts = [...(await startsOf(partitions, anew))]
+        const starts = [...(await startsOf(partitions, { anew, addedFrom }))]
         if (isOld()) return
         const lanes = starts.map(([partition, start]) => newLane(partition, start, isOver))
         await mark(lanes.filter((_, at) => starts[at]?.[1].isHeld === false))
@@ -68,8 +70,9 @@ export function openBeginnings(parts: BeginningsParts): Beginnings {
   }
   return {
     partitions: () => [...beginning],
-    only: (partitions) => {
+    only: (partitions, from) => {
       round += 1
+      addedFrom = from
       // What another round began must not be committed by this one, when somebody else may have it.
       for (const lane of unmarked) lane.lose()
       beginning.clear()

@@ -1,5 +1,5 @@
 import type { Browse } from '../../transport/transport.ts'
-import { type Cluster, topicOf, withinLimit } from './client.ts'
+import { type Cluster, topicOf } from './client.ts'
 import { coordinatorOf } from './coordinator.ts'
 import { committedStarts, offsetsAt } from './offsets.ts'
 import { placeOf } from './options.ts'
@@ -10,8 +10,7 @@ export function browse(cluster: Cluster): Browse {
   return {
     gauge: async (queue) => {
       const place = placeOf(options, queue)
-      const look = topicOf(asking, queue, place.topic)
-      const topic = await withinLimit(cluster, 'asking for a topic', look)
+      const topic = await topicOf(cluster, asking, queue, place.topic)
       const partitions = topic.partitions.map((_, at) => at)
       const coordinator = coordinatorOf(cluster, asking, place.group)
       const [committed, first, next] = await Promise.all([

@@ -3,6 +3,7 @@ import type {
   Broker,
   ClusterMetadata,
   ClusterTopicMetadata,
+  Connection,
   Producer,
 } from '@platformatic/kafka'
 import type { Clock } from '../../model/clock.ts'
@@ -45,6 +46,7 @@ export async function loadClient(): Promise<KafkaModule> {
 }
 
 export type Limits = Pick<Cluster, 'clock' | 'options' | 'closing'>
+export type Asking = Limits & Pick<Cluster, 'asking' | 'random'>
 
 /** Waits for a call no longer than its limit, and not beyond `closing` or the signal. */
 export function withinLimit<T>(
@@ -82,27 +84,55 @@ export interface Call {
   readonly signal?: AbortSignal
 }
 
-/** One request to one broker. A connection that does not answer in time is given up, so that the next call gets a new one. */
+/**
+ * One request to one broker. A connection that does not answer in time is given up, so that the next call gets a new one; it need
+ * not be the one of the pool any more. One that only comes about has a limit of its own, and ended from outside it would stay in the
+ * pool: the client does not hear it.
+ */
 export async function ask<Request extends unknown[], Response>(
   { cluster, client, broker, what, limitMs, signal }: Call,
   { async: send }: API<Request, Response>,
   ...request: Request
 ): Promise<Response> {
-  const call = client.connections.get(broker).then((connection) => send(connection, ...request))
+  let asked: Connection | undefined
+  let isGivenUp = false
+  const call = client.connections.get(broker).then((connection) => {
+    // A join that nobody waits for would make a member that never comes.
+    if (isGivenUp) throw new Error(`${what} was given up`)
+    asked = connection
+    return send(connection, ...request)
+  })
   try {
     return await withinLimit(cluster, what, call, signal, limitMs)
   } catch (error) {
-    if (isLate(error)) client.connections.getEstablishedConnection(broker)?.socket.destroy()
+    isGivenUp = true
+    if (isLate(error)) asked?.socket?.destroy()
     throw error
   }
 }
 
+const CLOSE_MS = 2_000
+
+/**
+ * Never rejects; bounded in time, as the client waits for the end of each connection. One that waits to write to a broker that
+ * reads nothing would not end, and keep the process up.
+ */
+export async function closeClient(
+  { clock }: Pick<Cluster, 'clock'>,
+  client: Pick<Client, 'close' | 'connections'>,
+): Promise<void> {
+  // The client forgets them when it closes. One that could not be made, with a certificate that is none, has no socket, whatever its type says.
+  const sockets = [...client.connections].flatMap(([, { socket }]) => socket ?? [])
+  const late = (): Error => lateError('a close', CLOSE_MS)
+  await limited(client.close(), { clock, limitMs: CLOSE_MS, late, ends: [] }).catch(() => {})
+  for (const socket of sockets) socket.destroy()
+}
+
 /** A broker that is known; another one each time, as the last one may be away. */
-export async function anyBroker(
-  { random }: Pick<Cluster, 'random'>,
-  client: Client,
-): Promise<Broker> {
-  const { brokers } = await client.metadata({ topics: [] })
+export async function anyBroker(cluster: Asking): Promise<Broker> {
+  const { asking, random } = cluster
+  const look = asking.metadata({ topics: [] })
+  const { brokers } = await withinLimit(cluster, 'asking for the brokers', look)
   const all = [...brokers.values()]
   const chosen = all[Math.floor(random() * all.length)]
   if (chosen === undefined)
@@ -114,18 +144,26 @@ export interface Topic extends ClusterTopicMetadata {
   readonly brokers: ClusterMetadata['brokers']
 }
 
+export interface TopicCall {
+  /** The brokers are asked, whatever is known. Default false. */
+  readonly forceUpdate?: boolean
+  readonly signal?: AbortSignal
+}
+
 /** @throws MILLRACE_UNKNOWN_QUEUE when there is no such topic */
 export async function topicOf(
+  cluster: Limits,
   client: Client,
   queue: string,
   topic: string,
-  forceUpdate = false,
+  { forceUpdate = false, signal }: TopicCall = {},
 ): Promise<Topic> {
-  const { brokers, topics } = await client
-    .metadata({ topics: [topic], forceUpdate })
-    .catch((error: unknown) => {
+  const look = client.metadata({ topics: [topic], forceUpdate })
+  const { brokers, topics } = await withinLimit(cluster, 'asking for a topic', look, signal).catch(
+    (error: unknown) => {
       throw isUnknownTopic(error) ? unknownQueueError(queue) : error
-    })
+    },
+  )
   const found = topics.get(topic)
   if (found === undefined) throw unknownQueueError(queue)
   return { ...found, brokers }

@@ -1,5 +1,5 @@
 import { type Bell, openBell } from '../../transport/bell.ts'
-import { type Cluster, topicOf, withinLimit } from './client.ts'
+import { type Cluster, closeClient, topicOf } from './client.ts'
 import { type Committer, committer } from './committer.ts'
 import { coordinatorOf } from './coordinator.ts'
 import { type Fetcher, startFetcher } from './fetcher.ts'
@@ -27,7 +27,7 @@ const BUFFERED = 500
 
 export async function startConsumer(cluster: Cluster, queue: string): Promise<Consumer> {
   const place = placeOf(cluster.options, queue)
-  await withinLimit(cluster, 'asking for a topic', topicOf(cluster.asking, queue, place.topic))
+  await topicOf(cluster, cluster.asking, queue, place.topic)
   const clients = { grouping: cluster.open('grouping'), reading: cluster.open('reading') }
   const closing = new AbortController()
   const bell = openBell<'lanes'>(cluster.clock)
@@ -36,8 +36,8 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
   const lanes = openLanes({
     cluster,
     closing: closing.signal,
-    startsOf: (partitions, anew) =>
-      startsOf({ cluster, coordinator, queue, place }, partitions, anew),
+    startsOf: (partitions, earlier) =>
+      startsOf({ cluster, coordinator, queue, place }, partitions, earlier),
     marks: laneMarks(cluster, (lane, upTo) => commit(lane, upTo)),
     isOver: () => member.isOver(),
     onBegun: () => fetcher.look(),
@@ -70,7 +70,7 @@ export async function startConsumer(cluster: Cluster, queue: string): Promise<Co
     await lanes.endAll()
     lanes.loseAll()
     await member.close()
-    await Promise.all(Object.values(clients).map((client) => client.close().catch(() => {})))
+    await Promise.all(Object.values(clients).map((client) => closeClient(cluster, client)))
   }
   let closed: Promise<void> | undefined
   return {

@@ -16,7 +16,8 @@ const AGAIN_MS = 100
 export function coordinatorOf(cluster: Cluster, client: Client, group: string): Coordinator {
   let known: Promise<Broker> | undefined
   const look = async (): Promise<Broker> => {
-    const broker = await anyBroker(cluster, client)
+    // Of the client that asks: that of a group has no limit for a call, as a join takes as long as it takes.
+    const broker = await anyBroker(cluster)
     const call = { cluster, client, broker, what: 'asking for a coordinator' }
     const { api } = cluster.module.findCoordinatorV4
     const { coordinators } = await ask(call, api, GROUP, [group])

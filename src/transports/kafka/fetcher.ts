@@ -89,8 +89,15 @@ export function startFetcher(parts: FetcherParts): Fetcher {
     look()
   }
   const pump = async (): Promise<void> => {
-    topic ??= await topicOf(parts.client, parts.queue, parts.place.topic, true)
-    const from = topic
+    const known = topic
+    const isKnown = hungry().every(({ partition }) => known?.partitions[partition] !== undefined)
+    const from =
+      known !== undefined && isKnown
+        ? known
+        : await topicOf(cluster, parts.client, parts.queue, parts.place.topic, {
+            forceUpdate: true,
+          })
+    topic = from
     positions.compare(hungry(), from)
     const byLeader = Map.groupBy(
       hungry(),

@@ -6,14 +6,21 @@ export interface SubscriptionBytes {
   readonly topics: readonly string[]
   readonly owned: ReadonlyMap<string, readonly number[]>
   readonly generation: number
+  /** See `firstAdded`. */
+  readonly addedFrom: number | undefined
 }
 
-export function writeSubscription({ topics, owned, generation }: SubscriptionBytes): Buffer {
+export function writeSubscription({
+  topics,
+  owned,
+  generation,
+  addedFrom,
+}: SubscriptionBytes): Buffer {
   return Buffer.concat([
     int16(2),
     int32(topics.length),
     ...topics.map(text),
-    int32(-1),
+    userData(addedFrom),
     partitionLists(owned),
     int32(generation),
   ])
@@ -23,21 +30,42 @@ export function readSubscription(bytes: Buffer): SubscriptionBytes {
   const from = reader(bytes)
   const version = from.int16()
   const topics = from.list(from.text)
-  from.bytes()
+  const addedFrom = readUserData(from.bytes())
   const owned = version >= 1 ? from.partitionLists() : new Map<string, readonly number[]>()
-  return { topics, owned, generation: version >= 2 ? from.int32() : -1 }
+  return { topics, owned, generation: version >= 2 ? from.int32() : -1, addedFrom }
 }
 
-export function writeAssignment(partitions: ReadonlyMap<string, readonly number[]>): Buffer {
-  return Buffer.concat([int16(0), partitionLists(partitions), int32(-1)])
+export interface AssignmentBytes {
+  readonly partitions: ReadonlyMap<string, readonly number[]>
+  /** See `firstAdded`. */
+  readonly addedFrom: number | undefined
+}
+
+export function writeAssignment({ partitions, addedFrom }: AssignmentBytes): Buffer {
+  return Buffer.concat([int16(0), partitionLists(partitions), userData(addedFrom)])
 }
 
 /** Nothing assigned comes as no bytes. */
-export function readAssignment(bytes: Buffer): ReadonlyMap<string, readonly number[]> {
-  if (bytes.length === 0) return new Map()
+export function readAssignment(bytes: Buffer): AssignmentBytes {
+  if (bytes.length === 0) return { partitions: new Map(), addedFrom: undefined }
   const from = reader(bytes)
   from.int16()
-  return from.partitionLists()
+  return { partitions: from.partitionLists(), addedFrom: readUserData(from.bytes()) }
+}
+
+/** Both forms have a place for what only members of one kind understand: here a version of ours, and one number. */
+const USER_DATA_VERSION = 1
+
+function userData(addedFrom: number | undefined): Buffer {
+  if (addedFrom === undefined) return int32(-1)
+  const own = Buffer.concat([int16(USER_DATA_VERSION), int32(addedFrom)])
+  return Buffer.concat([int32(own.length), own])
+}
+
+/** Of another version, or none: undefined. */
+function readUserData(bytes: Buffer): number | undefined {
+  if (bytes.length < 6 || bytes.readInt16BE(0) !== USER_DATA_VERSION) return undefined
+  return bytes.readInt32BE(2)
 }
 
 function int16(value: number): Buffer {
@@ -68,7 +96,7 @@ interface BytesReader {
   int16(): number
   int32(): number
   text(): string
-  bytes(): void
+  bytes(): Buffer
   list<T>(one: () => T): readonly T[]
   partitionLists(): ReadonlyMap<string, readonly number[]>
 }
@@ -86,7 +114,11 @@ function reader(bytes: Buffer): BytesReader {
       const length = self.int16()
       return bytes.toString('utf8', at, moved(length) + length)
     },
-    bytes: () => void moved(Math.max(0, self.int32())),
+    bytes: () => {
+      const length = Math.max(0, self.int32())
+      const start = moved(length)
+      return bytes.subarray(start, start + length)
+    },
     list: (one) => Array.from({ length: Math.max(0, self.int32()) }, one),
     partitionLists: () => new Map(self.list(() => [self.text(), self.list(self.int32)] as const)),
   }

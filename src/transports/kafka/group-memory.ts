@@ -1,4 +1,4 @@
-import { ask, type Cluster } from './client.ts'
+import { ask, type Cluster, withinLimit } from './client.ts'
 import { codes, codesIn } from './fault.ts'
 
 const BROKER = 4
@@ -25,7 +25,8 @@ export async function groupMemoryFacts(
 /** Undefined where the account may not ask for it, or the broker does not say. */
 async function keptMinutes(cluster: Cluster, signal: AbortSignal): Promise<number | undefined> {
   const { asking, module } = cluster
-  const { brokers } = await asking.metadata({ topics: [] })
+  const look = asking.metadata({ topics: [] })
+  const { brokers } = await withinLimit(cluster, 'asking for the brokers', look, signal)
   const [id, broker] = [...brokers][0] ?? []
   if (broker === undefined) return undefined
   const call = { cluster, client: asking, broker, what: 'asking for a setting of a broker', signal }

@@ -18,6 +18,8 @@ export interface Beating {
   readonly memberId: string
   readonly generation: number
   readonly signs: SignsOfLife
+  /** It has partitions. */
+  readonly isStable: boolean
 }
 
 /** A join answers when all members have joined, at the latest after this. */
@@ -45,14 +47,18 @@ export function signsOfGroup(
 }
 
 export async function beat(heart: Heart, beating: Beating): Promise<void> {
-  const { options } = heart.cluster
-  const leftMs = Math.max(1, options.sessionTimeoutMs - beating.signs.silentMs())
-  await heartbeat(heart, beating, Math.min(leftMs, options.timeoutMs))
+  await heartbeat(heart, beating, leftMs(heart, beating))
+}
+
+/** Behind the end of the session nobody needs the answer. */
+function leftMs({ cluster: { options } }: Heart, { signs }: Beating): number {
+  return Math.min(Math.max(1, options.sessionTimeoutMs - signs.silentMs()), options.timeoutMs)
 }
 
 /**
  * While a join waits for the other members, handlers go on, and the group must go on to tell that it knows us: on another
- * connection, as that of the join waits with it.
+ * connection, as that of the join waits with it. A group that is silent then takes the partitions with it like any other; the
+ * join itself would only say so seconds after the session.
  */
 export async function beatWhileJoining(
   heart: Heart,
@@ -65,11 +71,13 @@ export async function beatWhileJoining(
     if (joined.aborted) return
     if (beating.memberId === '') continue
     const askedAt = clock.now()
+    const limitMs = beating.isStable ? leftMs(heart, beating) : options.timeoutMs
     try {
-      await heartbeat({ ...heart, client: asking }, beating, options.timeoutMs)
+      await heartbeat({ ...heart, client: asking }, beating, limitMs)
     } catch (error) {
       // That it shares out anew is an answer, too, as we take part in it. Of all else the join itself will hear.
       if (codesIn(error).has(codes.rebalanceInProgress)) beating.signs.answered(askedAt)
+      if (beating.isStable) beating.signs.isOver()
     }
   }
 }

@@ -1,6 +1,13 @@
 import { closedError } from '../../model/closed-error.ts'
 import type { ConnectContext, Connector, Transport } from '../../transport/transport.ts'
-import { type Client, type KafkaModule, type Limits, loadClient, withinLimit } from './client.ts'
+import {
+  type Client,
+  closeClient,
+  type KafkaModule,
+  type Limits,
+  loadClient,
+  withinLimit,
+} from './client.ts'
 import { clientConnection } from './connection.ts'
 import { type KafkaOptions, type Purpose, type Resolved, resolve } from './options.ts'
 import { connectRefusal } from './refusal.ts'
@@ -28,7 +35,7 @@ async function connect(options: Resolved, context: ConnectContext): Promise<Tran
   const sending = open('sending')
   const end = async (): Promise<void> => {
     closing.abort(closedError('the transport'))
-    await Promise.all([asking, sending].map((client) => client.close().catch(() => {})))
+    await Promise.all([asking, sending].map((client) => closeClient(limits, client)))
   }
   const parts = { module, open, asking, sending, random, logger }
   return kafkaTransport({ ...parts, ...limits }, isReplicated, end)
@@ -65,7 +72,7 @@ async function reach(
       const isReplicated = brokers.size > 1 && limits.options.minInsyncReplicas > 1
       return { open, asking, isReplicated }
     } catch (error) {
-      await asking.close().catch(() => {})
+      await closeClient(limits, asking)
       errors.push(error)
       if (signal.aborted) throw error
       // Whoever lets this account not in says the same on all.
@@ -90,7 +97,7 @@ const LONGEST_CALL_MS = 2_147_483_647
 
 function opener(
   module: KafkaModule,
-  { address, timeoutMs, compression }: Resolved,
+  { address, timeoutMs, compression, metadataMaxAgeMs }: Resolved,
   random: () => number,
   first: number,
 ): (purpose: Purpose) => Client {
@@ -105,6 +112,7 @@ function opener(
       bootstrapBrokers: list,
       autocreateTopics: false,
       compression,
+      metadataMaxAge: metadataMaxAgeMs,
       requestTimeout: purpose === 'grouping' ? LONGEST_CALL_MS : timeoutMs,
       timeout: timeoutMs,
       retries: purpose === 'sending' ? SEND_RETRIES : 0,

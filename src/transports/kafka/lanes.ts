@@ -7,8 +7,12 @@ import type { Lane } from './lane.ts'
 export interface Lanes {
   all(): Iterable<Lane>
   owned(): readonly number[]
-  /** The group's word: begins what is new, and gives up what is no longer ours once its handlers have ended. */
-  assigned(partitions: readonly number[]): void
+  /**
+   * The group's word: begins what is new, and gives up what is no longer ours once its handlers have ended.
+   *
+   * @param addedFrom see `firstAdded`
+   */
+  assigned(partitions: readonly number[], addedFrom: number | undefined): void
   /** Nothing more is handed out, and what is settled is said to be ended; bounded in time. */
   endAll(): Promise<void>
   /** Its position is none of its log: it is lost, and its partition begins again at the first message that is kept. */
@@ -52,13 +56,14 @@ export function openLanes(parts: LanesParts): Lanes {
   return {
     all: () => lanes.values(),
     owned: () => [...lanes.keys(), ...beginnings.partitions()],
-    assigned: (partitions) => {
+    assigned: (partitions, addedFrom) => {
       const gone = [...lanes.values()].filter(
         ({ partition, isEnding }) => !isEnding && !partitions.includes(partition),
       )
       // What had not begun was said to be ours, so it was given to nobody else: that is over at once.
       const unbegun = beginnings.partitions().filter((one) => !partitions.includes(one))
-      beginnings.only(partitions.filter((partition) => !lanes.has(partition)))
+      const unknown = partitions.filter((partition) => !lanes.has(partition))
+      beginnings.only(unknown, addedFrom)
       if (gone.length + unbegun.length > 0) void Promise.all(gone.map(giveUp)).then(onGivenUp)
     },
     restart: (lane) => {

@@ -54,7 +54,7 @@ export async function makeTopic(
     ...{ name: topic, numPartitions: partitions, replicationFactor: replicas },
     ...{ assignments: [], configs },
   }
-  const broker = await anyBroker(cluster, asking)
+  const broker = await anyBroker(cluster)
   const call = { cluster, client: asking, broker, what: 'making a topic', signal }
   try {
     await ask(call, module.createTopicsV7.api, [wanted], options.timeoutMs, false)
@@ -76,7 +76,7 @@ async function untilLed(cluster: Cluster, topic: string, signal: AbortSignal): P
   const giveUpAt = clock.now() + options.timeoutMs
   for (;;) {
     try {
-      const found = await topicOf(asking, topic, topic, true)
+      const found = await topicOf(cluster, asking, topic, topic, { forceUpdate: true })
       const partitions = found.partitions.map((_, at) => at)
       await offsetsAt(cluster, asking, topic, found, partitions, 'latest')
       return await lookAt(cluster, topic, signal)

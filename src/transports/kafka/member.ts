@@ -1,15 +1,10 @@
 import { pause } from '../../model/clock.ts'
 import type { SignsOfLife } from '../../transport/signs-of-life.ts'
-import { assign } from './assign.ts'
-import { ask, type Call, type Client, type Cluster, topicOf } from './client.ts'
+import { ask, type Call, type Client, type Cluster, withinLimit } from './client.ts'
 import type { Coordinator } from './coordinator.ts'
 import { codes, codesIn, saidBy } from './fault.ts'
-import {
-  readAssignment,
-  readSubscription,
-  writeAssignment,
-  writeSubscription,
-} from './group-bytes.ts'
+import { readAssignment, writeSubscription } from './group-bytes.ts'
+import { growthWatch } from './growth-watch.ts'
 import {
   beat,
   beatWhileJoining,
@@ -18,6 +13,7 @@ import {
   signsOfGroup,
 } from './heartbeat.ts'
 import type { Place } from './options.ts'
+import { type Shared, shareOut } from './share-out.ts'
 
 /** What a commit must say about who commits. */
 export interface Identity {
@@ -51,7 +47,8 @@ export interface MemberParts {
   readonly queue: string
   readonly place: Place
   readonly owned: () => readonly number[]
-  readonly onAssigned: (partitions: readonly number[]) => void
+  /** @param addedFrom see `firstAdded` */
+  readonly onAssigned: (partitions: readonly number[], addedFrom: number | undefined) => void
   /** All partitions are somebody else's, or will be. */
   readonly onLost: (why: string) => void
 }
@@ -64,6 +61,10 @@ const LEAVE_MS = 2_000
 interface State {
   memberId: string
   generation: number
+  /** See `firstAdded`. */
+  addedFrom: number | undefined
+  /** What we have shared out as the group's leader, last. */
+  shared: Shared | undefined
   isStable: boolean
   mustRejoin: boolean
   signs: SignsOfLife
@@ -88,15 +89,7 @@ export function startMember(parts: MemberParts): Member {
   const closing = new AbortController()
   let wake = new AbortController()
   const fresh = (): SignsOfLife => signsOfGroup(cluster, (why) => abandon(why))
-  const state: State = {
-    memberId: '',
-    generation: -1,
-    isStable: false,
-    mustRejoin: true,
-    signs: fresh(),
-    problem: undefined,
-    failingSince: undefined,
-  }
+  const state = stateOf(fresh())
   const nudge = (): void => {
     wake.abort()
     wake = new AbortController()
@@ -109,6 +102,7 @@ export function startMember(parts: MemberParts): Member {
     const had = state.isStable
     state.isStable = false
     state.mustRejoin = true
+    state.shared = undefined
     state.signs = fresh()
     if (had) onLost(why)
   }
@@ -123,15 +117,21 @@ export function startMember(parts: MemberParts): Member {
     else coordinator.forget()
     if (state.signs.silentMs() >= options.sessionTimeoutMs) drop('its session has ended')
   }
+  const rejoin = (): void => {
+    state.mustRejoin = true
+    nudge()
+  }
+  const growth = growthWatch({ ...parts, onChanged: rejoin })
   const run = async (): Promise<void> => {
     let backoffMs = BACKOFF_FIRST_MS
     while (!closing.signal.aborted) {
       try {
-        if (state.mustRejoin) await join(parts, state)
+        if (state.mustRejoin || !state.isStable) await join(parts, state)
         else await beat(parts, state)
         state.problem = undefined
         state.failingSince = undefined
         backoffMs = BACKOFF_FIRST_MS
+        growth.look(state.shared?.partitions)
         if (!state.mustRejoin) await pause(clock, options.heartbeatMs, wake.signal)
       } catch (error) {
         suffer(error)
@@ -146,10 +146,7 @@ export function startMember(parts: MemberParts): Member {
   return {
     identity: () => (state.isStable ? identityOf(state) : undefined),
     isOver: () => state.signs.isOver(),
-    rejoin: () => {
-      state.mustRejoin = true
-      nudge()
-    },
+    rejoin,
     doubt: (error, { generation, memberId }) => {
       const isCurrent = generation === state.generation && memberId === state.memberId
       if (isCurrent) suffer(error)
@@ -164,6 +161,20 @@ export function startMember(parts: MemberParts): Member {
       // A join that is under way ends with its connection.
       void ended
     },
+  }
+}
+
+function stateOf(signs: SignsOfLife): State {
+  return {
+    memberId: '',
+    generation: -1,
+    addedFrom: undefined,
+    shared: undefined,
+    isStable: false,
+    mustRejoin: true,
+    signs,
+    problem: undefined,
+    failingSince: undefined,
   }
 }
 
@@ -200,13 +211,15 @@ async function joinAndSync(parts: MemberParts, state: State): Promise<void> {
   const { cluster, coordinator, place, onAssigned } = parts
   const { clock, module, options } = cluster
   const rebalanceMs = rebalanceMsOf(options)
-  state.mustRejoin = false
   const metadata = writeSubscription({
     topics: [place.topic],
     owned: new Map([[place.topic, parts.owned()]]),
     generation: state.generation,
+    addedFrom: state.addedFrom,
   })
   const broker = await coordinator.find()
+  // Not before: who does not even find the coordinator has still to join.
+  state.mustRejoin = false
   const call = {
     ...callOf(parts, broker, 'joining a group'),
     limitMs: rebalanceMs + REBALANCE_SLACK_MS,
@@ -229,7 +242,9 @@ async function joinAndSync(parts: MemberParts, state: State): Promise<void> {
   state.memberId = joined.memberId
   state.generation = joined.generationId
   try {
-    const shares = joined.leader === joined.memberId ? await shareOut(parts, joined.members) : []
+    const isLeader = joined.leader === joined.memberId
+    state.shared = isLeader ? await shareOut(parts, joined.members) : undefined
+    const shares = state.shared?.shares ?? []
     const { memberId, generation } = state
     const askedAt = clock.now()
     const { assignment } = await ask(
@@ -239,7 +254,9 @@ async function joinAndSync(parts: MemberParts, state: State): Promise<void> {
     )
     state.signs.answered(askedAt)
     state.isStable = true
-    onAssigned(readAssignment(assignment).get(place.topic) ?? [])
+    const { partitions, addedFrom } = readAssignment(assignment)
+    state.addedFrom = addedFrom
+    onAssigned(partitions.get(place.topic) ?? [], addedFrom)
   } catch (error) {
     state.mustRejoin = true
     throw error
@@ -256,43 +273,14 @@ function memberIdIn(error: unknown): string | undefined {
   return typeof response.memberId === 'string' ? response.memberId : undefined
 }
 
-interface Joined {
-  readonly memberId: string
-  readonly metadata: Buffer
-}
-
-interface Share {
-  readonly memberId: string
-  readonly assignment: Buffer
-}
-
-/** The group's leader decides for all. */
-async function shareOut(
-  { cluster, client, queue, place }: MemberParts,
-  members: readonly Joined[],
-): Promise<Share[]> {
-  const { partitionsCount } = await topicOf(client, queue, place.topic, true)
-  const said = members.map(({ memberId, metadata }) => {
-    const { owned, generation } = readSubscription(metadata)
-    return { id: memberId, owned: owned.get(place.topic) ?? [], generation }
-  })
-  cluster.logger.debug(`kafka: group "${place.group}" has ${members.length} consumers`)
-  return [...assign(partitionsCount, said)].map(([memberId, partitions]) => ({
-    memberId,
-    assignment: writeAssignment(new Map([[place.topic, partitions]])),
-  }))
-}
-
 async function leave(parts: MemberParts, state: State): Promise<void> {
   const { cluster, coordinator, place } = parts
   if (state.memberId === '') return
   const members = [{ memberId: state.memberId, reason: 'closed' }]
-  // When nobody answers, the group notices at the end of the session.
-  try {
-    const call = {
-      ...callOf(parts, await coordinator.find(), 'leaving a group'),
-      limitMs: LEAVE_MS,
-    }
+  const asking = async (): Promise<void> => {
+    const call = callOf(parts, await coordinator.find(), 'leaving a group')
     await ask(call, cluster.module.leaveGroupV5.api, place.group, members)
-  } catch {}
+  }
+  // When nobody answers, not even who coordinates, the group notices at the end of the session.
+  await withinLimit(cluster, 'leaving a group', asking(), undefined, LEAVE_MS).catch(() => {})
 }

@@ -74,34 +74,45 @@ export interface StartsParts {
   readonly place: Place
 }
 
-/**
- * Where a new holder of these partitions begins.
- *
- * @param anew of these, whose committed position is none of their log: they begin at the first message that is kept, whatever
- *   `startFrom` says, because the group has begun before
- */
+/** Partitions that begin at the first message that is kept, whatever `startFrom` says, because their group has begun before. */
+export interface Earlier {
+  /** Their committed position is none of their log. */
+  readonly anew: ReadonlySet<number>
+  /** Those from here on that have no position; see `firstAdded`. */
+  readonly addedFrom: number | undefined
+}
+
+/** Where a new holder of these partitions begins. */
 export async function startsOf(
   { cluster, coordinator, queue, place }: StartsParts,
   partitions: readonly number[],
-  anew: ReadonlySet<number>,
+  { anew, addedFrom = Number.POSITIVE_INFINITY }: Earlier,
 ): Promise<ReadonlyMap<number, Start>> {
   const { asking, options } = cluster
   const again = partitions.filter((partition) => anew.has(partition))
   const known = partitions.filter((partition) => !anew.has(partition))
   const committed = await committedStarts(cluster, coordinator, place, known)
-  const topic = await topicOf(asking, queue, place.topic, again.length > 0)
+  // What is known from before may lack a partition that was added, or name a leader that is none any more.
+  const topic = await topicOf(cluster, asking, queue, place.topic, { forceUpdate: true })
   const ask = (some: readonly number[], at: OffsetsAt): Promise<ReadonlyMap<number, bigint>> =>
     offsetsAt(cluster, asking, place.topic, topic, some, at)
   const fresh = known.filter((partition) => !committed.has(partition))
   const held = [...committed].flatMap(([at, { note }]) => (note === ENDED ? [] : [at]))
-  const [begins, firsts, ends] = await Promise.all([
-    ask(fresh, options.startFrom),
+  const [added, begins, firsts, ends] = await Promise.all([
+    ask(
+      fresh.filter((partition) => partition >= addedFrom),
+      'earliest',
+    ),
+    ask(
+      fresh.filter((partition) => partition < addedFrom),
+      options.startFrom,
+    ),
     ask(again, 'earliest'),
     ask([...held, ...again], 'latest'),
   ])
   return new Map([
     ...[...committed].map(([at, one]) => [at, startOf(one, ends.get(at))] as const),
-    ...[...begins].map(([at, position]) => [at, endedAt(position)] as const),
+    ...[...added, ...begins].map(([at, position]) => [at, endedAt(position)] as const),
     ...[...firsts].map(([at, position]) => [at, againAt(position, ends.get(at))] as const),
   ])
 }

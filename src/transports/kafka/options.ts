@@ -64,6 +64,11 @@ export interface KafkaSettings {
   readonly sessionTimeoutMs?: number
   /** How often a consumer says that it lives, in ms; at most a third of `sessionTimeoutMs`. Default 3,000. */
   readonly heartbeatMs?: number
+  /**
+   * How often brokers are asked for partitions that were added to a topic, in ms, by its senders and by its group; 1,000 to 3,600,000.
+   * Default 60,000.
+   */
+  readonly metadataMaxAgeMs?: number
   /** How long handlers have to end when their partition goes to another consumer, in ms; 0 to 600,000. Default 30,000. */
   readonly revokeDrainMs?: number
   /** How long a call may take, in ms; 100 to 600,000. Default 30,000. */
@@ -113,6 +118,7 @@ const KNOWN: readonly string[] = [
   'sessionTimeoutMs',
   'heartbeatMs',
   'revokeDrainMs',
+  'metadataMaxAgeMs',
   'timeoutMs',
 ]
 
@@ -155,6 +161,7 @@ function checkNumbers(
   | 'sessionTimeoutMs'
   | 'heartbeatMs'
   | 'revokeDrainMs'
+  | 'metadataMaxAgeMs'
   | 'timeoutMs'
 > {
   const within = (name: keyof KafkaSettings, min: number, max: number, standard: number): number =>
@@ -170,6 +177,7 @@ function checkNumbers(
     minInsyncReplicas: within('minInsyncReplicas', 1, 100, 1),
     maxMessageBytes: within('maxMessageBytes', 100_000, 512 * 1024 * 1024, 1_048_588),
     revokeDrainMs: within('revokeDrainMs', 0, 600_000, 30_000),
+    metadataMaxAgeMs: within('metadataMaxAgeMs', 1_000, 3_600_000, 60_000),
     timeoutMs: within('timeoutMs', 100, 600_000, 30_000),
   }
 }

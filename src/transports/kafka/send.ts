@@ -33,7 +33,7 @@ export async function send(
   if (batch.length === 0) return []
   const { options, sending } = cluster
   const { topic } = placeOf(options, queue)
-  await withinLimit(cluster, 'asking for a topic', topicOf(sending, queue, topic), signal)
+  await topicOf(cluster, sending, queue, topic, signal === undefined ? {} : { signal })
   const now = BigInt(cluster.clock.now())
   const outcomes = batch.map((envelope) => refusal(envelope, traits, atomic))
   const open = batch.flatMap((envelope, at) => {

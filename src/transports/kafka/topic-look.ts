@@ -27,8 +27,11 @@ export async function lookAt(
   signal: AbortSignal,
 ): Promise<TopicLook> {
   const { asking, module } = cluster
-  const { partitions, partitionsCount } = await topicOf(asking, topic, topic, true)
-  const broker = await anyBroker(cluster, asking)
+  const { partitions, partitionsCount } = await topicOf(cluster, asking, topic, topic, {
+    forceUpdate: true,
+    signal,
+  })
+  const broker = await anyBroker(cluster)
   const what = 'asking for the settings of a topic'
   const call = { cluster, client: asking, broker, what, signal }
   const resource = { resourceType: TOPIC, resourceName: topic, configurationKeys: KEYS } as const

@@ -1,5 +1,5 @@
-import { closedError } from '../../model/closed-error.ts'
 import { MillraceError } from '../../model/errors.ts'
+import { openSubscriptions } from '../../transport/subscriptions.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { browse } from './browse.ts'
 import type { Cluster } from './client.ts'
@@ -16,7 +16,8 @@ export function kafkaTransport(
   end: () => Promise<void>,
 ): Transport {
   const traits = kafkaTraits(cluster.options.maxMessageBytes, isReplicated)
-  const open = new Set<Opened>()
+  const subscriptions = openSubscriptions<Opened>()
+  let closed: Promise<void> | undefined
   const facts: string[] = []
   const dead = letters(cluster, async (queue) => {
     const { problems } = await ensureDeadTopic(cluster, queue, cluster.closing)
@@ -33,17 +34,13 @@ export function kafkaTransport(
     facts,
     browse: browse(cluster),
     diagnose: kafkaFault,
-    problems: () => [...[...open].flatMap((one) => one.problems()), ...dead.problems()],
+    problems: () => [...subscriptions.all().flatMap((one) => one.problems()), ...dead.problems()],
     send: (queue, batch, options) => send(cluster, traits, queue, batch, options),
-    async subscribe(queue) {
-      if (cluster.closing.aborted) throw closedError('the transport')
-      const subscription = await kafkaSubscription(cluster, queue, () => open.delete(subscription))
-      open.add(subscription)
-      return subscription
-    },
-    async close() {
-      await Promise.all([...open].map((subscription) => subscription.close()))
-      await end()
+    subscribe: (queue) =>
+      subscriptions.openLater((onClose) => kafkaSubscription(cluster, queue, onClose)),
+    close() {
+      closed ??= subscriptions.close().then(end)
+      return closed
     },
   }
 }
