@@ -1,6 +1,7 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
 import { connect as dial, type NatsConnection } from '@nats-io/transport-node'
 import { type NatsSettings, nats } from 'millrace/nats'
+import type { Clock } from '../../src/model/clock.ts'
 import type { Delivery, Settlement } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
@@ -15,7 +16,10 @@ export interface NatsBench {
   /** What another program would use. */
   readonly raw: NatsConnection
   readonly manager: JetStreamManager
-  another(settings?: NatsSettings & { readonly servers?: string }): Promise<Transport>
+  another(
+    settings?: NatsSettings & { readonly servers?: string },
+    clock?: Clock,
+  ): Promise<Transport>
   subscribe(transport?: Transport, leaseMs?: number): Promise<Subscription>
   dispose(): Promise<void>
 }
@@ -27,9 +31,9 @@ export async function openNats(
 ): Promise<NatsBench> {
   const prefix = freshPrefix()
   const opened: Transport[] = []
-  const another: NatsBench['another'] = async (more = {}) => {
+  const another: NatsBench['another'] = async (more = {}, clock) => {
     const options = { servers, prefix, ackWaitMs: 1_000, timeoutMs: 3_000, ...settings, ...more }
-    const transport = await connecting(nats(options))
+    const transport = await connecting(nats(options), clock)
     opened.push(transport)
     return transport
   }
@@ -83,4 +87,8 @@ export async function one(from: Subscription): Promise<Delivery> {
 
 export function ack(delivery: Delivery): Settlement {
   return { as: 'acked', delivery }
+}
+
+export function released(delivery: Delivery, delayMs = 0): Settlement {
+  return { as: 'released', delivery, delayMs, counted: false }
 }

@@ -3,8 +3,10 @@ import { test } from 'node:test'
 import { headers } from '@nats-io/transport-node'
 import { type NatsSettings, nats } from 'millrace/nats'
 import { type Clock, systemClock } from '../../src/model/clock.ts'
+import { settled } from '../../src/model/delivery.ts'
 import type { AttemptRecord } from '../../src/model/history.ts'
 import { silentLogger } from '../../src/model/logger.ts'
+import { lost } from '../../src/transport/outcomes.ts'
 import { backendUrl } from '../backends.ts'
 import {
   ack,
@@ -13,6 +15,7 @@ import {
   type NatsBench,
   one,
   openNats,
+  released,
   signal,
   take,
 } from './nats-bench.ts'
@@ -384,3 +387,82 @@ within('a close with messages in hand leaves no timer that keeps the process up'
   await transport.close()
   assert.equal(timers.size, 0)
 })
+
+within('of two settlements of one message at once only the first counts', async (bench) => {
+  await bench.transport.send('q', [envelope('a')], { signal })
+  const subscription = await bench.subscribe()
+  const delivery = await one(subscription)
+  const counted = { as: 'released', delivery, delayMs: 0, counted: true } as const
+  const [first, second] = await Promise.all([
+    subscription.settle([{ as: 'acked', delivery }]),
+    subscription.settle([counted]),
+  ])
+  assert.deepEqual(first, [{ ok: true }])
+  assert.equal(second[0]?.ok === false && second[0].fault.code, 'lost')
+})
+
+within(
+  'what could not be settled is still in hand, and may be settled otherwise',
+  async (bench) => {
+    await bench.transport.send('q', [envelope('a')], { signal })
+    const subscription = await bench.subscribe()
+    const delivery = await one(subscription)
+    // Nobody keeps its letters any more.
+    await bench.manager.streams.delete(`${bench.prefix}-shelf-q`)
+    const dead = { as: 'dead', delivery, errorClass: 'permanent', reason: 'no' } as const
+    const [refused] = await subscription.settle([dead])
+    assert.ok(refused?.ok === false && refused.fault.code !== 'lost', JSON.stringify(refused))
+    assert.equal(delivery.claim.lost.aborted, false)
+    assert.deepEqual(await subscription.settle([{ as: 'acked', delivery }]), [{ ok: true }])
+  },
+)
+
+/** A process that is stopped while it settles, as a connection sees it: it goes on late, and by its clock no time has passed. */
+async function stoppedHolder({ another, transport }: NatsBench) {
+  let passedMs = 0
+  const startedAt = Date.now()
+  const clock: Clock = { now: () => startedAt + passedMs, after: () => () => {} }
+  const subscription = await (await another({}, clock)).subscribe('q', {
+    ...{ group: 'g', leaseMs: 60_000, maxInFlight: 1 },
+  })
+  await transport.send('q', [envelope('a')], { signal })
+  const delivery = await one(subscription)
+  return {
+    settle: async (afterSayingMs = 0) => {
+      const settled = subscription.settle([released(delivery)])
+      passedMs = afterSayingMs
+      return await settled
+    },
+  }
+}
+
+within(
+  'what a stopped holder writes late about its attempt is not taken for the end of a later one',
+  async (bench) => {
+    const stopped = await stoppedHolder(bench)
+    const next = await bench.subscribe()
+    for (const deliveries of [2, 3, 4]) {
+      const delivery = await one(next)
+      assert.equal(delivery.deliveries, deliveries)
+      await next.settle([released(delivery)])
+    }
+    const [answer] = await stopped.settle()
+    const { deliveries, history } = await one(next)
+    // The stopped one is the only one that vanished.
+    assert.deepEqual([answer, deliveries, history.crashes], [lost, 5, 1])
+  },
+)
+
+within(
+  'a holder that was stopped while it wrote takes nothing from who has it now',
+  async (bench) => {
+    const stopped = await stoppedHolder(bench)
+    const next = await bench.subscribe()
+    const delivery = await one(next)
+    const [answer] = await stopped.settle(2_000)
+    assert.deepEqual(answer, lost)
+    assert.deepEqual(await take(next, 1, 500), [])
+    assert.deepEqual(await next.settle([released(delivery)]), [settled])
+    assert.equal((await one(next)).deliveries, 3)
+  },
+)

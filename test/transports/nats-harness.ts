@@ -4,10 +4,11 @@ import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type NatsSettings, nats } from 'millrace/nats'
 import { memoryStore } from 'millrace/store'
 import { layered } from '../../src/layers/layered.ts'
-import { systemClock } from '../../src/model/clock.ts'
+import { type Clock, systemClock } from '../../src/model/clock.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Connector, QueueSpec, Transport } from '../../src/transport/transport.ts'
 import { learning } from '../layers/learning.ts'
+import { mortalStore } from '../layers/mortal.ts'
 
 /** A thousand messages are settled within it also on a machine that is busy with something else. */
 const LEASE_MS = 2_000
@@ -28,8 +29,8 @@ const context = {
   migrate: 'auto',
 } as const
 
-export function connecting(connector: Connector): Promise<Transport> {
-  return connector.connect(context)
+export function connecting(connector: Connector, clock: Clock = context.clock): Promise<Transport> {
+  return connector.connect({ ...context, clock })
 }
 
 export interface NatsHarnessOptions extends NatsSettings {
@@ -39,33 +40,39 @@ export interface NatsHarnessOptions extends NatsSettings {
   readonly levels?: number
 }
 
+function nameOf({ lanes, schedules }: NatsSettings): string {
+  return `${lanes === undefined ? '' : ', lanes'}${schedules === false ? ', no schedules' : ''}`
+}
+
 /** Every connection is the test's own, so that it can vanish: closed under us, with messages in hand. */
 export async function natsHarness(
   servers: string,
   { withStore = false, levels, ...settings }: NatsHarnessOptions = {},
 ): Promise<Harness> {
-  const { lanes } = settings
   const prefix = freshPrefix()
-  const store = withStore ? await memoryStore().connect(context) : undefined
+  const stores = withStore ? memoryStore() : undefined
   const connections = new Map<Transport, NatsConnection>()
+  const deaths = new WeakMap<Transport, () => void>()
   const known = new Map<string, QueueSpec>()
   const connect = async (): Promise<Transport> => {
     const connection = await dial({ servers })
     const raw = await connecting(nats({ connection, prefix, ackWaitMs: LEASE_MS, ...settings }))
-    const top = layered(raw, { ...context, store, levels })
-    const transport = levels === undefined ? top : learning(top, known)
+    const mortal = stores && mortalStore(await stores.connect(context))
+    const top = layered(raw, { ...context, store: mortal?.thing, levels })
+    const transport = withStore ? learning(top, known) : top
     connections.set(transport, connection)
+    if (mortal !== undefined) deaths.set(transport, mortal.die)
     return transport
   }
   const first = await connect()
   const version = connections.get(first)?.info?.version
   const named = levels === undefined ? {} : { priorities: levels }
   return {
-    name: `nats ${version}${lanes === undefined ? '' : ', lanes'}${withStore ? ' with a store' : ''}${levels === undefined ? '' : ` and ${levels} levels`}`,
+    name: `nats ${version}${nameOf(settings)}${withStore ? ' with a store' : ''}${levels === undefined ? '' : ` and ${levels} levels`}`,
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }
-      const ordered = lanes === undefined ? {} : ({ ordered: true } as const)
+      const ordered = settings.lanes === undefined ? {} : ({ ordered: true } as const)
       const spec = { name: `queue ${known.size + 1}`, owner, maxDepth, ...ordered }
       const queue = { ...spec, ...ageing, ...named }
       known.set(queue.name, queue)
@@ -75,12 +82,12 @@ export async function natsHarness(
     slow: 1,
     leaseMs: LEASE_MS,
     async vanish(transport) {
+      deaths.get(transport)?.()
       await connections.get(transport)?.close()
     },
     async dispose() {
       await first.close()
       await removeStreams(servers, prefix)
-      await store?.close()
       await Promise.all([...connections.values()].map((connection) => connection.close()))
     },
   }

@@ -3,13 +3,13 @@ import { type TestContext, test } from 'node:test'
 import { connect as dial } from '@nats-io/transport-node'
 import { type NatsSettings, nats } from 'millrace/nats'
 import { systemClock } from '../../src/model/clock.ts'
-import type { Delivery, Settlement } from '../../src/model/delivery.ts'
+import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { laneOf } from '../../src/transports/nats/lane.ts'
 import { backendUrl } from '../backends.ts'
-import { ack, envelope, one, openNats, signal, take } from './nats-bench.ts'
+import { ack, envelope, one, openNats, released, signal, take } from './nats-bench.ts'
 import { connecting } from './nats-harness.ts'
 import { until } from './until.ts'
 
@@ -54,10 +54,6 @@ function keyed(...ids: readonly string[]): readonly Envelope[] {
 /** Where a server from 2.12 on keeps what is delayed. */
 function later({ traits }: Transport, prefix: string, queue: string): readonly string[] {
   return traits.delay === 'none' ? [] : [`${prefix}.later.${queue}.*`]
-}
-
-function released(delivery: Delivery, delayMs = 0): Settlement {
-  return { as: 'released', delivery, delayMs, counted: false }
 }
 
 function idsOf(all: readonly Delivery[]): readonly string[] {

@@ -74,6 +74,25 @@ within(
 )
 
 within(
+  'a consumer that lets fewer messages be out than maxUnacked asks for is refused, and is fine without',
+  async (t) => {
+    const bench = await openNats(servers)
+    t.after(() => bench.dispose())
+    const { consumers } = bench.manager
+    const stream = `${bench.prefix}-queue-q`
+    await consumers.update(stream, bench.prefix, { max_ack_pending: 1_000 })
+    for (const maxUnacked of [undefined, 1_000, 500]) {
+      assert.equal(await refusals(bench, maxUnacked === undefined ? {} : { maxUnacked }), '')
+    }
+    const said = await refusals(bench, { maxUnacked: 1_001 })
+    assert.match(said, /max_ack_pending is 1000; raise it, or pass maxUnacked: 1000$/)
+    await consumers.update(stream, bench.prefix, { max_ack_pending: -1 })
+    assert.equal(await refusals(bench, { maxUnacked: 1_001 }), '')
+    assert.equal((await consumers.info(stream, bench.prefix)).config.max_ack_pending, -1)
+  },
+)
+
+within(
   'streams that differ, a store that is missing and wrong options are one refusal, and nothing is made',
   async (t) => {
     const bench = await openNats(servers, { schedules: false })

@@ -1,5 +1,5 @@
 import type { Msg } from '@nats-io/transport-node'
-import { readAttempts } from './attempts.ts'
+import { NOTHING_WRITTEN, readAttempts } from './attempts.ts'
 import type { Hand } from './hand.ts'
 import { type Held, handingOf, handOut, identityOf } from './held.ts'
 import { laneOf, type Source } from './lane.ts'
@@ -47,7 +47,7 @@ export async function arrived(
   }
   const id = identityOf(wire, handing, streamMadeAt)
   const again = handing.deliveries > 1
-  const written = again ? await readAttempts(store, names, { id, seq: handing.seq }) : undefined
+  const last = again ? await readAttempts(store, names, { id, seq: handing.seq }) : NOTHING_WRITTEN
   const { clock } = store
   const { reply, data: body } = msg
   return handOut({
@@ -57,7 +57,7 @@ export async function arrived(
     id,
     reply,
     handing,
-    written,
+    last,
     askedAt,
     clock,
     ackWaitMs,

@@ -2,7 +2,7 @@ import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream'
 import type { Source } from './lane.ts'
 import type { QueueNames } from './names.ts'
 import { millis } from './nanos.ts'
-import type { Store } from './store.ts'
+import type { QueueSettings, Store } from './store.ts'
 import { takes } from './subjects.ts'
 
 /** What would lose messages or keep ours from working, a sentence each. Other settings are the owner's business. */
@@ -108,6 +108,7 @@ export function shelfDifferences(
 export function consumerDifferences(
   { queue, stream, consumer, subject, lane }: Source,
   config: ConsumerConfig,
+  { unackedAsked = 0 }: Pick<QueueSettings, 'unackedAsked'>,
 ): readonly string[] {
   const say = (setting: string, got: unknown, wanted: string): string =>
     `consumer ${consumer} of stream ${stream} of queue "${queue}": ${setting} is ${String(got)}; ${wanted}`
@@ -146,6 +147,11 @@ export function consumerDifferences(
         'of a lane one message is handed out at a time; set it to 1',
       ),
     )
+  }
+  // Below 1 it has no limit.
+  const unacked = config.max_ack_pending ?? 0
+  if (lane === undefined && unacked > 0 && unacked < unackedAsked) {
+    found.push(say('max_ack_pending', unacked, `raise it, or pass maxUnacked: ${unacked}`))
   }
   return found
 }

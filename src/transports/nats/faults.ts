@@ -69,6 +69,11 @@ export function isBeingStored(error: { readonly err_code?: number }): boolean {
   return error.err_code === 10158
 }
 
+/** Something else lies there than the sender expected: 10164 where a cluster is just agreeing on it. */
+export function isOvertaken(error: { readonly err_code?: number }): boolean {
+  return error.err_code === 10071 || error.err_code === 10164
+}
+
 /** The fault in an answer of JetStream that carries an error. */
 export function answeredFault(error: {
   readonly err_code?: number

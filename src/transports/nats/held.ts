@@ -4,7 +4,7 @@ import { afterCrash } from '../../model/history.ts'
 import { isId } from '../../model/ids.ts'
 import { LazyClaim } from '../../transport/lazy-claim.ts'
 import type { Attempts } from '../../transport/settling.ts'
-import type { Written } from './attempts.ts'
+import type { LastWritten } from './attempts.ts'
 import type { Source } from './lane.ts'
 import type { Received } from './wire.ts'
 
@@ -20,8 +20,8 @@ export interface Held extends Attempts {
   readonly seq: number
   /** How often it was handed out, this time included. */
   readonly deliveries: number
-  /** Its attempts are written down and must go with it. */
-  readonly written: boolean
+  /** Where its attempts are written down, which must go with it; 0 while they are not. */
+  writtenAt: number
   /** Before this moment of our clock the server gives it to nobody else. */
   safeUntil: number
   /** When the server is asked to keep it for longer. */
@@ -61,7 +61,7 @@ export interface Arrival {
   readonly wire: Received
   readonly reply: string
   readonly handing: Handing
-  readonly written: Written | undefined
+  readonly last: LastWritten
   readonly id: string
   /** When the pull that brought it was sent; the server cannot have handed it out before. */
   readonly askedAt: number
@@ -83,7 +83,7 @@ export function handOut(arrival: Arrival): Held {
     source,
     seq: handing.seq,
     deliveries: handing.deliveries,
-    written: arrival.written !== undefined,
+    writtenAt: arrival.last.at,
     safeUntil: arrival.askedAt + arrival.ackWaitMs,
     renewAt: now,
     leaseUntil: now + arrival.leaseMs,
@@ -125,7 +125,7 @@ export function identityOf({ id }: Received, { seq }: Handing, streamMadeAt: num
  * or never reached anybody, which looks the same from here.
  */
 function attemptsOf(
-  { written, handing }: Arrival,
+  { last: { written }, handing }: Arrival,
   sent: Attempts['history'],
   now: number,
 ): Attempts {

@@ -118,6 +118,7 @@ export function resolve(options: NatsOptions): Resolved {
     replicas: found.number('replicas', options.replicas, { min: 1, max: 5, default: 1 }),
     ackWaitMs: found.number('ackWaitMs', options.ackWaitMs, ACK_WAIT),
     maxUnacked: found.number('maxUnacked', options.maxUnacked, MAX_UNACKED),
+    unackedAsked: options.maxUnacked,
     duplicateWindowMs: found.number('duplicateWindowMs', options.duplicateWindowMs, WINDOW),
     schedules,
     lanes: options.lanes === undefined ? undefined : found.number('lanes', options.lanes, LANES),

@@ -35,9 +35,10 @@ async function settleOne(parts: Settling, settlement: Settlement): Promise<Settl
   if (held === undefined || held.leaving) return lost
   held.leaving = true
   try {
-    await settling(parts, held, settlement)
+    const isOurs = await settling(parts, held, settlement)
     parts.hand.drop(held)
-    return settled
+    if (!isOurs) held.claim.lose()
+    return isOurs ? settled : lost
   } catch (error) {
     // Still ours: the caller may try again while the lease lasts.
     held.leaving = false
@@ -45,29 +46,39 @@ async function settleOne(parts: Settling, settlement: Settlement): Promise<Settl
   }
 }
 
-async function settling(parts: Settling, held: Held, settlement: Settlement): Promise<void> {
+/** False when it turned out that somebody else has it. */
+async function settling(parts: Settling, held: Held, settlement: Settlement): Promise<boolean> {
+  if (settlement.as === 'released') return await release(parts, held, settlement)
   if (settlement.as === 'acked') await ack(parts, held)
-  else if (settlement.as === 'released') await release(parts, held, settlement)
   else await die(parts, held, settlement)
+  return true
 }
 
 async function ack({ store, names }: Settling, held: Held): Promise<void> {
   await answeredBy(store, held, '+ACK')
-  if (!held.written) return
+  if (held.writtenAt === 0) return
   // The message is gone, so what is left beside it can only be useless.
   await forgetAttempts(store, names, held.seq).catch(() => {})
 }
 
-/** First what happened, then the message: a crash in between leaves it to its holder's ack wait. */
+/**
+ * First what happened, then the message: a crash in between leaves it to its holder's ack wait. False when that has ended: the server
+ * does not ask whose word it hears, and would take the message from whoever has it now.
+ */
 export async function release(
   { store, names }: Pick<Settling, 'store' | 'names'>,
   held: Held,
   act: Omit<Released, 'as' | 'delivery'>,
-): Promise<void> {
+): Promise<boolean> {
   const { id, seq, deliveries } = held
   const { history, alone, delayMs } = givenBack(held, act, DELAY_MAX_MS)
-  await writeAttempts(store, names, { id, seq, deliveries, history, alone })
+  const written = { id, seq, deliveries, history, alone }
+  const at = await writeAttempts(store, names, written, held.writtenAt)
+  if (at === undefined) return false
+  held.writtenAt = at
+  if (store.clock.now() >= held.safeUntil) return false
   await answeredBy(store, held, delayMs > 0 ? delayed(delayMs) : '-NAK')
+  return true
 }
 
 function delayed(delayMs: number): AckWord {

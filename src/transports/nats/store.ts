@@ -41,6 +41,8 @@ export interface QueueSettings {
   readonly replicas: number
   readonly ackWaitMs: number
   readonly maxUnacked: number
+  /** As the user named it, and a consumer that is there must allow it; undefined: what it allows is fine. */
+  readonly unackedAsked: number | undefined
   readonly duplicateWindowMs: number
   readonly horizonMs: number
   /** The server holds delayed messages back. */

@@ -84,7 +84,9 @@ async function compared(
   for (const source of sources) {
     const consumer = await consumerOf(store, source, makes)
     found.push(
-      ...(consumer ? consumerDifferences(source, consumer) : lacks(`consumer ${source.consumer}`)),
+      ...(consumer
+        ? consumerDifferences(source, consumer, store.settings)
+        : lacks(`consumer ${source.consumer}`)),
     )
   }
   // Without its stream there is no consumer either.
