@@ -56,6 +56,8 @@ export async function openWire(
   signal.addEventListener('abort', giveUp, { once: true })
   try {
     await client.connect()
+    // With sentinels (@redis/client 6.3.1) `connect` also resolves when it was given up between two looks at them.
+    if (!client.isOpen) throw new Error(`no connection within ${timeoutMs} ms`)
   } catch (error) {
     signal.throwIfAborted()
     throw refusal(error, told)

@@ -11,12 +11,16 @@ import type { Wire } from './wire.ts'
 export function singleWire(given: SingleClient, own: boolean): Wire {
   let client = given
   let ear: Promise<SingleClient> | undefined
+  /** That of the ear as soon as it connects: a server that hangs answers no handshake, and nothing limits that wait. */
+  let earClient: SingleClient | undefined
   let generation = 0
   let closed = false
   const channels = new Map<string, () => void>()
 
   const openEar = async (): Promise<SingleClient> => {
+    if (closed) throw new Error('the client was closed')
     const made = client.duplicate()
+    earClient = made
     made.on('error', () => {})
     try {
       await made.connect()
@@ -29,13 +33,12 @@ export function singleWire(given: SingleClient, own: boolean): Wire {
     made.on('ready', () => {
       for (const hear of channels.values()) hear()
     })
-    if (closed) made.destroy()
     return made
   }
-  const dropEar = async (): Promise<void> => {
-    const old = ear
+  const dropEar = (): void => {
+    destroy(earClient)
     ear = undefined
-    destroy(await old?.catch(() => undefined))
+    earClient = undefined
   }
 
   return {
@@ -57,10 +60,13 @@ export function singleWire(given: SingleClient, own: boolean): Wire {
       const known = ear
       channels.set(channel, hear)
       ear ??= openEar()
+      const mine = ear
       try {
-        const listening = await ear
+        const listening = await mine
         if (known !== undefined) await listening.subscribe(channel, hear)
       } catch (error) {
+        // The ear that came after it listens to this channel, too.
+        if (ear !== mine) return
         channels.delete(channel)
         if (known === undefined) ear = undefined
         throw error
@@ -68,7 +74,7 @@ export function singleWire(given: SingleClient, own: boolean): Wire {
     },
     probeEar: async () => await (await ear)?.ping(),
     async renewEar() {
-      await dropEar()
+      dropEar()
       if (closed) return
       ear = openEar()
       await ear
@@ -76,7 +82,7 @@ export function singleWire(given: SingleClient, own: boolean): Wire {
     },
     close() {
       closed = true
-      void dropEar()
+      dropEar()
       if (own) destroy(client)
     },
   }

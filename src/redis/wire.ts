@@ -20,7 +20,7 @@ export interface Wire {
    * happened already (many calls wait on one), and for a client that was given.
    */
   renew(generation: number): void
-  /** Calls `hear` for each message of the channel, and after each reconnect. */
+  /** Calls `hear` for each message of the channel, and after each reconnect. Resolves, too, when `renewEar` has taken over meanwhile. */
   listen(channel: string, hear: () => void): Promise<void>
   /** Asks the listening connection for a sign of life. */
   probeEar(): Promise<unknown>

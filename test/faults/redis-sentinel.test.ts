@@ -8,6 +8,7 @@ import { connectTo, envelope, signal } from '../transports/redis-bench.ts'
 import { freshPrefix, NO_REDIS, redisServers } from '../transports/redis-servers.ts'
 import { until } from '../transports/until.ts'
 import { produce, work } from './load.ts'
+import { tcpProxy } from './tcp-proxy.ts'
 
 /** These kill servers, so they are private ones. */
 const available = redisServers().some(({ name }) => name === 'redis 7')
@@ -39,6 +40,21 @@ describe('redis with sentinels', { skip: available ? false : NO_REDIS }, () => {
       assert.ok(error instanceof Error, `${said} was not refused`)
       assert.match(error.message, said)
       assert.doesNotMatch(error.message, /\n|geheim/)
+    }
+  })
+  test('Sentinels that answer later than the time for a call are said as that, whatever was asked of them by then.', async () => {
+    const { name, nodes, password, sentinelPassword } = site
+    const proxy = await tcpProxy(nodes[0]?.port ?? 0)
+    try {
+      const slow = [{ host: '127.0.0.1', port: proxy.port }]
+      const sentinels = { name, nodes: slow, password, sentinelPassword }
+      for (const delayMs of [40, 50, 60, 70, 80, 90, 150]) {
+        proxy.slow(delayMs)
+        const opening = connectTo({ sentinels, timeoutMs: 100 })
+        await assert.rejects(opening, /cannot connect to Redis \(/)
+      }
+    } finally {
+      await proxy.close()
     }
   })
   test('The primary is killed under load: senders and workers go on at the replica by themselves, and nothing older than the lag is lost.', (t) =>

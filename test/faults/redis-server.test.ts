@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from '../../scripts/rig/redis-server.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
+import { silentLogger } from '../../src/model/logger.ts'
 import { connectTo, envelope, open, signal, subscribeTo } from '../transports/redis-bench.ts'
 import { NO_REDIS, redisServers } from '../transports/redis-servers.ts'
 import { until } from '../transports/until.ts'
@@ -30,6 +31,12 @@ describe('a redis server that fails', { skip: available ? false : NO_REDIS }, ()
     await proxy.close()
   })
   test('a frozen server does not hold a close for long', () => closeWhileFrozen(server))
+  test('nor a close, or what was begun, that comes while it begins to listen', () =>
+    closeWhileListening(server))
+  test('who begins to listen to a frozen server is not held up, and hears once it goes on', () =>
+    listenWhileFrozen(server))
+  test('who may not listen, and is told so late, says so and looks more often', (t) =>
+    refusedLate(t, server))
   test('connecting to a frozen server ends at its limit', () => connectWhileFrozen(server))
   test('a call to a frozen server ends at its limit, its outcome is unknown, and the same id is stored once', () =>
     callWhileFrozen(server))
@@ -91,6 +98,65 @@ async function closeWhileFrozen(server: RedisServer): Promise<void> {
   } finally {
     server.thaw()
   }
+  await bench.dispose()
+}
+
+async function closeWhileListening(server: RedisServer): Promise<void> {
+  const bench = await open(server.url)
+  server.freeze()
+  try {
+    const subscribing = Promise.allSettled([subscribeTo(bench.transport, 5_000)])
+    await sleep(50)
+    const ended = Promise.all([bench.transport.close(), subscribing]).then(() => 'ended')
+    // Less than what a listening that was not called off would take.
+    assert.equal(await Promise.race([ended, sleep(4_000, 'goes on', { ref: false })]), 'ended')
+  } finally {
+    server.thaw()
+  }
+  await bench.dispose()
+}
+
+async function listenWhileFrozen(server: RedisServer): Promise<void> {
+  const bench = await open(server.url, { pollMs: 60_000 })
+  server.freeze()
+  const subscribing = subscribeTo(bench.transport, 5_000)
+  const begun = await Promise.race([subscribing, sleep(15_000, undefined, { ref: false })])
+  // A sign of life is asked for after 10 s, and 5 s later the connection is given up: what it would have listened to is the next one's.
+  await sleep(17_000)
+  server.thaw()
+  assert.ok(begun !== undefined, 'it is held up')
+  const received = begun.receive({ max: 1, waitMs: 50_000, signal })
+  const other = await bench.another()
+  await until('it listens', async () => {
+    const listeners = await bench.raw.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub'])
+    return String(listeners).includes('sub=1')
+  })
+  const sentAt = performance.now()
+  await other.send('q', [envelope('a')], { signal })
+  assert.equal((await received).length, 1)
+  assert.ok(performance.now() - sentAt < 30_000)
+  await bench.dispose()
+}
+
+async function refusedLate(t: TestContext, server: RedisServer): Promise<void> {
+  const bench = await open(server.url)
+  const rules = '+@all -subscribe ~{late:*'
+  await bench.raw.sendCommand(['ACL', 'SETUSER', 'late', 'on', '>pw', ...rules.split(' ')])
+  const warnings: string[] = []
+  const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) }
+  const url = server.url.replace('//', '//late:pw@')
+  const late = await connectTo({ url, prefix: 'late', pollMs: 60_000 }, logger)
+  t.after(() => late.close())
+  await late.topology.ensure([{ name: 'q', owner: 'team', maxDepth: undefined }], signal)
+  server.freeze()
+  const subscribing = subscribeTo(late, 5_000)
+  const begun = await Promise.race([subscribing, sleep(15_000, undefined, { ref: false })])
+  server.thaw()
+  assert.ok(begun !== undefined, 'it is held up')
+  await until('the refusal', () => warnings.join().includes('cannot listen for news'))
+  const received = begun.receive({ max: 1, waitMs: 30_000, signal })
+  await late.send('q', [envelope('a')], { signal })
+  assert.equal((await received).length, 1)
   await bench.dispose()
 }
 

@@ -1,7 +1,9 @@
 import { connect as amqpConnect } from 'amqplib'
+import type { BlobStore } from 'millrace/blobs'
 import { DEFAULT_OWNER, type Harness } from 'millrace/conformance'
 import { type RabbitmqSettings, rabbitmq } from 'millrace/rabbitmq'
 import { memoryStore } from 'millrace/store'
+import { claimCheck } from '../../src/layers/claim-check.ts'
 import { layered } from '../../src/layers/layered.ts'
 import { levelQueues } from '../../src/layers/levels.ts'
 import { systemClock } from '../../src/model/clock.ts'
@@ -9,6 +11,7 @@ import { silentLogger } from '../../src/model/logger.ts'
 import { read } from '../../src/model/probe.ts'
 import type { QueueSpec, Transport } from '../../src/transport/transport.ts'
 import type { MortalTop } from '../layers/bare-harness.ts'
+import { fetched } from '../layers/fetched.ts'
 import { learning } from '../layers/learning.ts'
 import { mortalStore } from '../layers/mortal.ts'
 import { laneQueues } from './rabbitmq-subjects.ts'
@@ -31,14 +34,31 @@ export interface RabbitHarnessOptions {
   readonly levels?: number
   /** Queues in order, with so many lanes. */
   readonly lanes?: number
+  /** Default: where there are no lanes the broker delays. */
+  readonly delays?: boolean
+  /** Where every body lies; with layers. */
+  readonly blobs?: BlobStore
+}
+
+let harnesses = 0
+
+function nameOf({ queueType, layers, levels, lanes, delays, blobs }: RabbitHarnessOptions): string {
+  const kind = lanes === undefined ? queueType : 'lanes'
+  return [
+    `rabbitmq ${kind}${delays === false ? ', no delays' : ''}`,
+    ...(layers ? ['store'] : []),
+    ...(levels === undefined ? [] : [`${levels} levels`]),
+    ...(blobs === undefined ? [] : ['claim check']),
+  ].join(' + ')
 }
 
 /** Its queues are of its own and go away with it. */
 export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harness> {
-  const { url, queueType, layers = false, levels, lanes } = options
+  const { url, queueType, layers = false, levels, lanes, blobs } = options
+  const { delays = lanes === undefined } = options
   const kind = lanes === undefined ? queueType : 'lanes'
-  const more = `${layers ? 'layered-' : ''}${levels === undefined ? '' : 'levels-'}`
-  const prefix = `kit-${kind}-${more}${process.pid}-`
+  harnesses += 1
+  const prefix = `kit-${kind}-${harnesses}-${process.pid}-`
   const named = levels === undefined ? {} : { priorities: levels }
   const stores = memoryStore()
   const known = new Map<string, QueueSpec>()
@@ -46,7 +66,9 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   const cuts = new WeakMap<Transport, () => void>()
   const onLayers = async (raw: Transport): Promise<MortalTop> => {
     const { thing: store, die } = mortalStore(await stores.connect(context))
-    return { ...learning(layered(raw, { ...context, store, levels }), known), die }
+    const below = layered(raw, { ...context, store, levels })
+    const all = blobs ? fetched(claimCheck(below, { ...context, blobs, aboveBytes: 0 })) : below
+    return { ...learning(all, known), die }
   }
   let isMade = false
   const connect = async (): Promise<Transport> => {
@@ -61,7 +83,7 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
     // The first connection makes every queue: to compare each of them again on each connection takes longer than the tests.
     const topology = isMade ? ('none' as const) : ('create' as const)
     isMade = true
-    const how = { ...settings, connect: openOne, topology, delays: lanes === undefined }
+    const how = { ...settings, connect: openOne, topology, delays }
     const plain = await rabbitmq(how).connect(context)
     const raw = lanes === undefined ? plain : (plain.ordered ?? plain)
     const transport: MortalTop = layers ? await onLayers(raw) : raw
@@ -77,7 +99,7 @@ export async function rabbitHarness(options: RabbitHarnessOptions): Promise<Harn
   }
   const first = await connect()
   return {
-    name: `rabbitmq ${kind}${layers ? ' + store' : ''}${levels === undefined ? '' : ` + ${levels} levels`}`,
+    name: nameOf(options),
     connect,
     async freshQueue({ maxDepth, owner = DEFAULT_OWNER, ageingMs } = {}) {
       const ageing = ageingMs === undefined ? {} : { ageingMs }

@@ -1,5 +1,5 @@
 import { pause } from '../../model/clock.ts'
-import type { MillraceError } from '../../model/errors.ts'
+import { hasCode, type MillraceError } from '../../model/errors.ts'
 import { read } from '../../model/probe.ts'
 import { unknownQueueError } from '../../transport/own-errors.ts'
 import type { AmqpChannel } from './amqp-shapes.ts'
@@ -60,7 +60,7 @@ export async function attach<C extends Attached>(
   const { clock, random, logger } = broker
   let consumer: C | undefined
   let missing: MillraceError | undefined
-  let why: string | undefined
+  let away: MillraceError | undefined
   let isTold = false
 
   const isOver = (): boolean => closing.aborted || broker.closing.aborted
@@ -71,7 +71,7 @@ export async function attach<C extends Attached>(
 
   const ended = (gone: C, because: string): void => {
     if (!leave(gone) || isOver()) return
-    why = because
+    away = awayError('consuming', because)
     isTold = because !== CONNECTION_LOST || parts.tellsLoss
     if (isTold) {
       logger.warn(
@@ -102,10 +102,10 @@ export async function attach<C extends Attached>(
         if (isTold) logger.info(`rabbitmq: queue "${name}" has a channel again`)
         isTold = false
         missing = undefined
-        why = undefined
+        away = undefined
         return onNews()
       } catch (error) {
-        why = messageOf(error)
+        away = awayBy(error)
         missing = read(error, 'code') === 404 ? unknownQueueError(name) : undefined
         onNews()
       }
@@ -123,12 +123,18 @@ export async function attach<C extends Attached>(
   return {
     consumer: () => consumer,
     missing: () => missing,
-    away: () => (consumer === undefined ? awayError('consuming', why ?? 'no channel') : undefined),
+    away: () =>
+      consumer === undefined ? (away ?? awayError('consuming', 'no channel')) : undefined,
     failed: (failing, error) => ended(failing, messageOf(error)),
     renew(old) {
       if (leave(old) && !isOver()) void reopen()
     },
   }
+}
+
+/** What the link itself says names the connection already. */
+function awayBy(error: unknown): MillraceError {
+  return hasCode(error, 'MILLRACE_UNAVAILABLE') ? error : awayError('consuming', messageOf(error))
 }
 
 /** On a channel of its own, once that has seen the queue. */

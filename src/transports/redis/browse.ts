@@ -5,14 +5,15 @@ import { scripts } from './script.ts'
 import { needQueue, run, type Store } from './store.ts'
 
 export function browse(store: Store): Required<Browse> {
+  const gauge: Browse['gauge'] = async (name) => {
+    const queue = await needQueue(store, name)
+    const reply = await run(store, scripts.GAUGE, queue, [queue.group])
+    const numbers = Array.isArray(reply) ? reply.map(Number) : []
+    const [depth = 0, scheduled = 0, inFlight = 0, dead = 0, ageMs = 0, paused = 0] = numbers
+    return { depth, scheduled, inFlight, dead, ageMs, paused: paused === 1 }
+  }
   return {
-    async gauge(name) {
-      const queue = await needQueue(store, name)
-      const reply = await run(store, scripts.GAUGE, queue, [queue.group])
-      const [depth = 0, scheduled = 0, inFlight = 0, dead = 0, ageMs = 0, paused = 0] =
-        Array.isArray(reply) ? reply.map(Number) : []
-      return { depth, scheduled, inFlight, dead, ageMs, paused: paused === 1 }
-    },
+    gauge,
     async get(name, id) {
       const queue = await needQueue(store, name)
       return storedMessage(await run(store, scripts.GET, queue, [queue.group, id], { bytes: true }))
@@ -30,12 +31,13 @@ export function browse(store: Store): Required<Browse> {
     },
     async purge(name) {
       const queue = await needQueue(store, name)
+      // What comes meanwhile does not make it endless.
+      const { depth = 0, scheduled = 0 } = await gauge(name)
       let removed = 0
-      for (;;) {
-        const step = Number(await run(store, scripts.PURGE, queue, [queue.group]))
-        if (step === 0) return removed
-        removed += step
+      for (let step = 1; step > 0 && removed < depth + scheduled; removed += step) {
+        step = Number(await run(store, scripts.PURGE, queue, [queue.group]))
       }
+      return removed
     },
   }
 }

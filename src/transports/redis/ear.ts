@@ -36,20 +36,25 @@ export function openEar({ wire, clock, logger }: EarParts): Ear {
       if (!alive && !closing.signal.aborted) await wire.renewEar().catch(() => {})
     }
   }
+  const refused = (error: unknown): void => {
+    if (closing.signal.aborted) return
+    deaf = true
+    logger.warn(
+      'cannot listen for news in Redis; receives look every 250 ms instead (the user needs +subscribe and the channels)',
+      { error },
+    )
+  }
   const listen = async (channel: string, hear: () => void): Promise<void> => {
-    try {
-      await wire.listen(channel, hear)
-      if (beating) return
-      beating = true
-      void beat()
-    } catch (error) {
-      if (closing.signal.aborted) return
-      deaf = true
-      logger.warn(
-        'cannot listen for news in Redis; receives look every 250 ms instead (the user needs +subscribe and the channels)',
-        { error },
-      )
-    }
+    let isRefused = false
+    const listening = wire.listen(channel, hear).catch((error: unknown) => {
+      isRefused = true
+      refused(error)
+    })
+    // A server that hangs answers nothing: the beat gives its connection up and takes a new one, and receives poll until then.
+    await inTime(clock, listening)
+    if (isRefused || beating) return
+    beating = true
+    void beat()
   }
   return {
     listens: () => !deaf,
