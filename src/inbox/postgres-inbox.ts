@@ -88,8 +88,8 @@ async function connect(
   const ttlMs = resolveTtlMs('postgresInbox', asked, context.neededTtlMs)
   const pool = await pgPool(address, { clock: context.clock })
   try {
-    const { signal } = context
-    await migratePg(pool, schema, postgresInboxSchema, context.migrate, { signal })
+    const { clock, random, signal } = context
+    await migratePg(pool, schema, postgresInboxSchema, context.migrate, { clock, random, signal })
     const statements = allInSchema<PostgresInboxStatements>(postgresInboxStatements, schema)
     const reader: PgExecutor = { execute: (sql, params) => pool.query(sql, params, { signal }) }
     const databaseId = await pgDatabaseId(reader, schema)

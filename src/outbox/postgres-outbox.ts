@@ -56,10 +56,10 @@ async function connect(
   schema: string,
   context: OutboxContext,
 ): Promise<Outbox> {
-  const { clock, signal } = context
+  const { clock, random, signal } = context
   const pool = await pgPool(address, { clock })
   try {
-    await migratePg(pool, schema, postgresOutboxSchema, context.migrate, { signal })
+    await migratePg(pool, schema, postgresOutboxSchema, context.migrate, { clock, random, signal })
     const reader: PgExecutor = { execute: (sql, params) => pool.query(sql, params, { signal }) }
     const databaseId = await pgDatabaseId(reader, schema)
     if (databaseId === undefined) throw new Error(`schema ${schema} is gone`)

@@ -70,9 +70,12 @@ const codes: Readonly<Record<string, Kind>> = {
   MILLRACE_DENIED: denied,
 }
 
-/** node-postgres gives no code to a connection that ended under it. */
+/**
+ * node-postgres gives no code to a connection that ended under it. Nor to a statement for which its `query_timeout` has waited long
+ * enough: that one goes on, and whoever gets the connection next waits behind it.
+ */
 const lostMessage =
-  /connection terminated|not queryable|connection error|timeout exceeded when trying to connect/i
+  /connection terminated|not queryable|connection error|timeout exceeded when trying to connect|query read timeout/i
 
 /** What an error of a Postgres client means. Never throws. */
 export function pgFault(error: unknown): Fault {

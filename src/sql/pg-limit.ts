@@ -8,6 +8,8 @@ export const CALL_TIMEOUT_MS = 30_000
 export interface Limit {
   readonly clock: Clock
   readonly timeoutMs: number
+  /** What the caller gets when time is up. Default: the server did not answer. */
+  readonly late?: (timeoutMs: number) => Error
   /** Called when time is up or the call was ended, to free what the call holds. */
   readonly abandon?: () => void
   /** Ends the call at once, with the signal's reason. */
@@ -22,7 +24,7 @@ export interface Limit {
  */
 export function limited<T>(
   call: PromiseLike<T>,
-  { clock, timeoutMs, abandon, ended, cutOff }: Limit,
+  { clock, timeoutMs, late = noAnswer, abandon, ended, cutOff }: Limit,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (error: unknown): void => {
@@ -32,7 +34,7 @@ export function limited<T>(
     }
     const onEnd = (): void => giveUp(ended?.reason)
     const onCut = (): void => giveUp(closedMeanwhile())
-    const cancel = clock.after(timeoutMs, () => giveUp(noAnswer(timeoutMs)))
+    const cancel = clock.after(timeoutMs, () => giveUp(late(timeoutMs)))
     const release = (): void => {
       cancel()
       ended?.removeEventListener('abort', onEnd)
@@ -59,6 +61,16 @@ function noAnswer(timeoutMs: number): MillraceError {
   return new MillraceError(
     'MILLRACE_UNAVAILABLE',
     `postgres did not answer within ${timeoutMs} ms; the connection was dropped, check the server and the network`,
+    { retryable: true, fields: { timeoutMs } },
+  )
+}
+
+/** Nobody can see from outside whether the server hangs or others keep what the pool has. */
+export function noConnection(timeoutMs: number): MillraceError {
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    `no connection to postgres came about, or came free in the pool, within ${timeoutMs} ms; check the server and the network, and ` +
+      'whether transactions hold all of the pool while they wait for a call that is not part of them',
     { retryable: true, fields: { timeoutMs } },
   )
 }

@@ -1,4 +1,6 @@
+import { type Clock, pause } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
+import { read } from '../model/probe.ts'
 import type { PgExecutor, Row } from './executor.ts'
 import { inSchema } from './pg-name.ts'
 import type { PgCallOptions, PgPool } from './pg-pool.ts'
@@ -51,8 +53,14 @@ ON CONFLICT (component) DO UPDATE SET
   version = excluded.version, compatible_from = excluded.compatible_from, applied_at = now()`
 /** 'millrace' in ASCII, as a number. Of the transaction, so that it works through a pooler and ends with a crash. */
 const LOCK = 'SELECT pg_advisory_xact_lock(7883951835720016741)'
-/** The right of somebody else's long transaction is theirs: a migration that waits for it gives up, nothing is half done. */
-const LIMIT_LOCKS = "SET LOCAL lock_timeout = '60s'"
+/** Other instances that migrate: they have no table locked while they wait here. */
+const LIMIT_WAIT = "SET LOCAL lock_timeout = '60s'"
+/**
+ * Behind a change that waits for a table everybody else waits, too, so it gives way soon and comes again: a transaction of somebody
+ * else that sent and stays open would stop the whole queue. Below `deadlock_timeout` (1 s by default): of a change and a worker that
+ * wait for each other it is the change that ends, not the worker.
+ */
+const LIMIT_LOCKS = "SET LOCAL lock_timeout = '500ms'"
 const STORE_ID = `
 SELECT value AS store_id, (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database()) AS database
 FROM {schema}.meta WHERE key = 'store_id'`
@@ -60,26 +68,70 @@ FROM {schema}.meta WHERE key = 'store_id'`
 /** A migration may wait for others and change large tables. */
 const MIGRATE_TIMEOUT_MS = 600_000
 
+/** How long somebody else's transaction may keep a migration from the tables. */
+const PATIENCE_MS = 60_000
+/**
+ * Between two tries, for which the others go on; it doubles, as a change that waits holds them up. Drawn up to twice as long, so that
+ * those who met do not meet again.
+ */
+const GIVE_WAY_MS = 250
+const GIVE_WAY_MAX_MS = 2_000
+
+export interface MigrateOptions {
+  readonly clock: Clock
+  readonly random: () => number
+  /** Of the look at what is there. A migration that has begun goes on. */
+  readonly signal?: AbortSignal
+}
+
 /**
  * Brings one component of a schema up to date, forward only, in one transaction under one lock, so that any number of
- * instances may start at once; what is up to date is only read.
- * @throws MILLRACE_SCHEMA_TOO_NEW, MILLRACE_SCHEMA_OUTDATED (with `check`)
+ * instances may start at once, beside workers of the version before; what is up to date is only read.
+ * @throws MILLRACE_SCHEMA_TOO_NEW, MILLRACE_SCHEMA_OUTDATED (with `check`), MILLRACE_UNAVAILABLE when another transaction keeps the
+ *   tables for a minute
  */
 export async function migratePg(
   pool: PgPool,
   schema: string,
   { component, migrations }: PgSchema,
   mode: 'auto' | 'check',
-  call: PgCallOptions = {},
+  { clock, random, signal }: MigrateOptions,
 ): Promise<void> {
+  const call: PgCallOptions = signal === undefined ? {} : { signal }
   const newest = migrations.length
   const reader: PgExecutor = { execute: (sql, params) => pool.query(sql, params, call) }
   const found = await versionOf(reader, schema, component)
   refuseNewer(component, found, newest)
   if (found.version >= newest) return
   if (mode === 'check') throw outdated(component, found.version, newest)
-  const patient = { ...call, timeoutMs: MIGRATE_TIMEOUT_MS }
-  await pool.begin((executor) => bringUp(executor, schema, { component, migrations }), patient)
+  const giveUpAt = clock.now() + PATIENCE_MS
+  for (let giveWayMs = GIVE_WAY_MS; ; giveWayMs = Math.min(GIVE_WAY_MAX_MS, 2 * giveWayMs)) {
+    try {
+      await pool.begin((executor) => bringUp(executor, schema, { component, migrations }), {
+        timeoutMs: MIGRATE_TIMEOUT_MS,
+      })
+      return
+    } catch (error) {
+      if (!isInTheWay(error)) throw error
+      if (clock.now() >= giveUpAt) throw keptOut(schema, component, error)
+      await pause(clock, giveWayMs * (1 + random()))
+    }
+  }
+}
+
+/** Lock timeout and deadlock: the transaction was rolled back as a whole. */
+const IN_THE_WAY: readonly unknown[] = ['55P03', '40P01']
+
+function isInTheWay(error: unknown): boolean {
+  return IN_THE_WAY.includes(read(error, 'code'))
+}
+
+function keptOut(schema: string, component: string, cause: unknown): MillraceError {
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    `the ${component} schema "${schema}" could not be brought up to date within ${PATIENCE_MS / 1_000} s, because another transaction holds its tables; nothing was changed: end that transaction (pg_stat_activity shows it), and start again`,
+    { cause, retryable: true, fields: { schema, component } },
+  )
 }
 
 async function bringUp(
@@ -89,8 +141,9 @@ async function bringUp(
 ): Promise<void> {
   const run = (sql: string, params: readonly unknown[] = []): Promise<readonly Row[]> =>
     executor.execute(inSchema(sql, schema), params)
-  await run(LIMIT_LOCKS)
+  await run(LIMIT_WAIT)
   await run(LOCK)
+  await run(LIMIT_LOCKS)
   if ((await run(HAS_SCHEMA, [schema])).length === 0) await run(CREATE_SCHEMA)
   const before = await versionOf(executor, schema, component)
   refuseNewer(component, before, migrations.length)
@@ -160,8 +213,11 @@ export function printMigrations(
       ...statements.map(terminated),
     ])
   const lines = [
+    `-- Where {schema}.migration says that ${name} has a version already, leave out the steps up to that one.`,
     'BEGIN;',
     terminated(LOCK),
+    '-- Waits no longer for others than they would notice; when it ends with a lock timeout, nothing is changed: run it again.',
+    terminated(LIMIT_LOCKS),
     terminated(CREATE_SCHEMA),
     ...FOUNDATION.map(terminated),
     ...steps,
@@ -189,4 +245,14 @@ export async function pgDatabaseId(
   if (exists.length === 0) return undefined
   const [row] = await executor.execute(inSchema(STORE_ID, schema), [])
   return row === undefined ? undefined : `postgres:${String(row.store_id)}@${String(row.database)}`
+}
+
+/**
+ * False when one transaction cannot reach both. Two schemas of one Postgres database have an id each, and a transaction reaches both; two servers
+ * may give a database the same number.
+ */
+export function mayBeOneDatabase(a: string, b: string): boolean {
+  if (a === b) return true
+  const [one, other] = [a, b].map((id) => /^postgres:.*@(\d+)$/.exec(id)?.[1])
+  return one !== undefined && one === other
 }

@@ -1,8 +1,9 @@
+import { Socket } from 'node:net'
 import type { default as NodePostgres } from 'pg'
 import { MillraceError } from '../model/errors.ts'
 import { clientExecutor, queryClient } from './pg-executor.ts'
 import { beforeStatement, pgFault } from './pg-fault.ts'
-import { CALL_TIMEOUT_MS, limited, poolClosed } from './pg-limit.ts'
+import { CALL_TIMEOUT_MS, limited, noConnection, poolClosed } from './pg-limit.ts'
 import { nodePostgresListen } from './pg-listen-node.ts'
 import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
 import { learnSession } from './pg-prepared.ts'
@@ -21,8 +22,10 @@ export function ownNodePostgresPool(
   url: string,
   options: PgPoolOptions,
 ): PgPool {
+  const sockets = new Set<Socket>()
   const pool = new pg.Pool({
     connectionString: url,
+    stream: () => kept(sockets),
     max: CONNECTIONS_MAX,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
@@ -33,15 +36,30 @@ export function ownNodePostgresPool(
   return {
     ...adapted,
     close: () => {
-      closed ??= adapted.close().then(() => ended(pool, options))
+      closed ??= adapted.close().then(() => ended(pool, sockets, options))
       return closed
     },
   }
 }
 
-/** `end` waits for every client, also one that hangs; those were dropped before, and the rest has a limit. */
-async function ended(pool: { end(): Promise<void> }, { clock }: PgPoolOptions): Promise<void> {
+function kept(sockets: Set<Socket>): Socket {
+  const socket = new Socket()
+  sockets.add(socket)
+  socket.once('close', () => sockets.delete(socket))
+  return socket
+}
+
+/**
+ * `end` waits for every client, also one that hangs; those were dropped before, and the rest has a limit. What connects still, or waits for
+ * the other side to hang up, would keep the process for ten seconds and more.
+ */
+async function ended(
+  pool: { end(): Promise<void> },
+  sockets: ReadonlySet<Socket>,
+  { clock }: PgPoolOptions,
+): Promise<void> {
   await limited(pool.end(), { clock, timeoutMs: CLOSE_TIMEOUT_MS }).catch(() => {})
+  for (const socket of sockets) socket.destroy()
 }
 
 /** A client while a call has it. */
@@ -71,6 +89,7 @@ export function nodePostgresPool(pool: PgPoolLike, options: PgPoolOptions): PgPo
       const client = await limited(connecting, {
         clock,
         timeoutMs,
+        late: noConnection,
         abandon: giveBack,
         ended: closing.signal,
       })
@@ -188,11 +207,19 @@ function ignore(): void {}
 
 const watched = new WeakSet<object>()
 
-/** An idle connection that ends is replaced at the next call; without a listener the event would end the process. */
+/**
+ * An idle connection that ends is replaced at the next call; without a listener the event would end the process. So it would for a
+ * new one whose end comes with the same packet as the server's word that it is ready: the pool has taken its own listener off by
+ * then, and who waits for the client gets it a moment later. Until it has, we listen.
+ */
 function ignoreIdleErrors(pool: PgPoolLike): void {
   if (watched.has(pool) || !('on' in pool) || typeof pool.on !== 'function') return
   watched.add(pool)
   pool.on('error', ignore)
+  pool.on('connect', (client: PgClientLike) => {
+    client.on('error', ignore)
+    setImmediate(() => client.removeListener('error', ignore))
+  })
 }
 
 function rolledBack(): MillraceError {

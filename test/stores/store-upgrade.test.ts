@@ -15,6 +15,7 @@ import { connectStore } from './store-harness.ts'
 
 const LEASE_MS = 60_000
 const clock = systemClock()
+const at = { clock, random: Math.random }
 const { signal } = new AbortController()
 
 /** Many instances start at once on what an older version has left, and all of them find it. */
@@ -51,13 +52,13 @@ if (url !== undefined) {
     t.after(() => dropSchema(url, schema))
     const first = { ...postgresSchema, migrations: postgresSchema.migrations.slice(0, 1) }
     const pool = await pgPool({ url }, { clock })
-    await migratePg(pool, schema, first, 'auto')
+    await migratePg(pool, schema, first, 'auto', at)
     const run = (sql: string) => pool.query(inSchema(sql, schema), [])
     await run(`INSERT INTO {schema}.store_counter VALUES ('kept', 7, now() + interval '1 hour')`)
     const [row] = await run(`SELECT nextval('{schema}.store_fence')::text AS fence`)
     await upgraded(postgresStore({ url, schema }), BigInt(String(row?.fence)))
     // As an instance does that starts with the code of before.
-    await migratePg(pool, schema, first, 'check')
+    await migratePg(pool, schema, first, 'check', at)
     await pool.close()
   })
 }

@@ -7,7 +7,9 @@ import { createMillrace, defineQueue } from 'millrace'
 import { postgresInbox } from 'millrace/inbox'
 import { memory } from 'millrace/memory'
 import { z } from 'zod'
+import { hasCode } from '../../src/model/errors.ts'
 import { silentLogger } from '../../src/model/logger.ts'
+import { tcpProxy } from '../faults/tcp-proxy.ts'
 import { inboxContext, type PostgresInboxSubject, postgresInboxClients } from './inbox-subjects.ts'
 import {
   dropSchema,
@@ -101,6 +103,13 @@ for (const { name, open } of postgresInboxClients()) {
     // postgres.js remembers the error that was caught, pg only learns that the transaction is over.
     const named = name.includes('postgres.js') ? /division by zero/ : /not let out.*25P02/
     await assert.rejects(swallowed, { code: 'MILLRACE_BACKEND_FAULT', message: named })
+    // Checked by the commit, which has an answer: nothing is unknown about it.
+    const columns = 'n int UNIQUE DEFERRABLE INITIALLY DEFERRED'
+    const deferred = run(async (tx) => {
+      await subject.execute(tx, `CREATE TEMP TABLE twice (${columns}) ON COMMIT DROP`)
+      await subject.execute(tx, 'INSERT INTO twice VALUES (1), (1)')
+    })
+    await assert.rejects(deferred, { code: '23505' })
     assert.deepEqual(await subject.effects(), [])
     assert.deepEqual(await inbox.seen([key]), [false])
     await inbox.close()
@@ -109,6 +118,34 @@ for (const { name, open } of postgresInboxClients()) {
 }
 
 for (const { name, url } of servers) {
+  test(`${name}: a run that hears nothing more from the server ends with its lease, and has no effect`, async (t) => {
+    const far = new URL(url)
+    const proxy = await tcpProxy(Number(far.port))
+    far.port = String(proxy.port)
+    const schema = freshSchema()
+    const inbox = await postgresInbox({ url: far.href, schema }).connect(inboxContext())
+    t.after(async () => {
+      await inbox.close()
+      await proxy.close()
+      await dropSchema(url, schema)
+    })
+    const outcomes: unknown[] = []
+    const run = inbox.run(key, {
+      leaseMs: 500,
+      effect: () => proxy.blackHole(),
+      last: () => true,
+    })
+    void Promise.resolve(run).then(
+      (outcome) => outcomes.push(outcome),
+      (error: unknown) => outcomes.push(error),
+    )
+    // A statement of another kind may take 30 s.
+    await until('the end of the run', () => outcomes.length === 1, 15_000)
+    assert.ok(hasCode(outcomes[0], 'MILLRACE_UNAVAILABLE'), String(outcomes[0]))
+    await proxy.heal()
+    assert.deepEqual(await inbox.seen([key]), [false])
+  })
+
   test(`${name}: fifty handlers that wait hold no connection`, async () => {
     const schema = freshSchema()
     const pool = nodePool(url, 3)
@@ -231,34 +268,45 @@ for (const { name, url } of servers) {
     assert.equal(await inbox.prune(100), 1)
   })
 
-  test(`${name}: limits that the user has set shorter than the lease stay`, async (t) => {
-    const schema = freshSchema()
-    const pool = nodePool(`${url}?options=-c%20idle_in_transaction_session_timeout%3D4s`, 1)
-    const inbox = await postgresInbox({ pool, schema }).connect(inboxContext())
-    t.after(async () => {
-      await inbox.close()
-      await pool.end()
-      await dropSchema(url, schema)
-    })
-    const show = 'SHOW idle_in_transaction_session_timeout'
-    const limits: string[] = []
-    for (const leaseMs of [60_000, 3_000]) {
-      await inbox.run(
-        { queue: 'orders', key: String(leaseMs) },
-        {
-          leaseMs,
-          effect: async (client) => {
-            limits.push(
-              String((await client.query(show)).rows[0]?.idle_in_transaction_session_timeout),
-            )
-          },
-          last: () => true,
-        },
-      )
+  for (const limited of ['between statements', 'in statements'] as const) {
+    for (const [own, ...expected] of [
+      ['4s', '4s', '3s', '4s'],
+      ['0', '1min', '3s', '0'],
+    ] as const) {
+      test(`${name}: the time ${limited} ends with the lease, or earlier by the limit of the user (${own})`, async (t) => {
+        const schema = freshSchema()
+        const setting =
+          limited === 'in statements' ? await limitInStatements(url) : BETWEEN_STATEMENTS
+        const pool = nodePool(`${url}?options=-c%20${setting}%3D${own}`, 1)
+        const inbox = await postgresInbox({ pool, schema }).connect(inboxContext())
+        t.after(async () => {
+          await inbox.close()
+          await pool.end()
+          await dropSchema(url, schema)
+        })
+        const limits: string[] = []
+        const look = async (client: Pick<typeof pool, 'query'>): Promise<void> => {
+          limits.push(String((await client.query(`SHOW ${setting}`)).rows[0]?.[setting]))
+        }
+        for (const leaseMs of [60_000, 3_000]) {
+          const runKey = { queue: 'orders', key: String(leaseMs) }
+          await inbox.run(runKey, { leaseMs, effect: look, last: () => true })
+        }
+        await look(pool)
+        assert.deepEqual(limits, expected)
+      })
     }
-    limits.push(String((await pool.query(show)).rows[0]?.idle_in_transaction_session_timeout))
-    assert.deepEqual(limits, ['4s', '3s', '4s'])
-  })
+  }
+}
+
+const BETWEEN_STATEMENTS = 'idle_in_transaction_session_timeout'
+
+/** From Postgres 17 on the whole transaction has a limit of its own. */
+async function limitInStatements(url: string): Promise<string> {
+  const pool = nodePool(url, 1)
+  const { rows } = await pool.query("SELECT current_setting('server_version_num')::int4 AS version")
+  await pool.end()
+  return Number(rows[0]?.version) >= 170_000 ? 'transaction_timeout' : 'statement_timeout'
 }
 
 interface Stoppable {

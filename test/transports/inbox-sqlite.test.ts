@@ -161,7 +161,11 @@ test('sqlite: nobody waits for a lock longer than the lease, and then nothing ha
   other.exec('BEGIN IMMEDIATE')
   let called = 0
   const waiting = inbox.run(key, { leaseMs: 40, effect: () => ++called, last: () => true })
-  await assert.rejects(waiting, { code: 'MILLRACE_UNAVAILABLE', retryable: true })
+  await assert.rejects(waiting, {
+    code: 'MILLRACE_UNAVAILABLE',
+    retryable: true,
+    fields: { busyTimeoutMs: 40 },
+  })
   assert.equal(called, 0)
   other.close()
   await inbox.close()

@@ -223,6 +223,9 @@ for (const { name, open } of [
       assert.match(error.message, /ttlMs is 0\.5 ms .*need 1 ms .*redriveWindowMs/)
       return 'code' in error && error.code === 'MILLRACE_INVALID_OPTIONS'
     })
+    const enough = await subject.connect({ ttlMs: needed })
+    assert.equal(enough.ttlMs, needed)
+    await enough.close()
     await subject.dispose()
   })
 }

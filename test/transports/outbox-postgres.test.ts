@@ -116,6 +116,17 @@ for (const { name, open } of postgresOutboxClients().filter(({ pooled }) => !poo
     await admin.end()
   })
 
+  about('its age is that of the oldest row', async (subject, outbox) => {
+    const admin = nodePool(subject.url, 1)
+    await add(subject, outbox, [envelope()])
+    await admin.query(`UPDATE ${table(subject)} SET created_at = created_at - interval '1 hour'`)
+    await add(subject, outbox, [envelope()])
+    const { rows, ageMs } = await outbox.lag()
+    assert.equal(rows, 2)
+    assert.ok(ageMs >= 3_600_000 && ageMs < 3_660_000, String(ageMs))
+    await admin.end()
+  })
+
   about(`the columns are those of Debezium's outbox event router`, async (subject, outbox) => {
     const keyed = envelope({ orderingKey: 'k' })
     const plain = envelope()
@@ -171,6 +182,37 @@ for (const { name, url } of postgresServers()) {
     await another.query('ROLLBACK')
     another.release()
     client.release()
+    await outbox.close()
+    await pool.end()
+    await dropSchema(url, schema)
+  })
+}
+
+for (const { name, url } of postgresServers()) {
+  test(`${name}: a relay that stops while it publishes is ended by the server after 60 s, and no other transaction of its connection is`, async () => {
+    const schema = freshSchema()
+    const pool = nodePool(url, 1)
+    // The relay's own connection: there is no other.
+    const session = await pool.connect()
+    session.release()
+    const limit = async (): Promise<unknown> => {
+      const { rows } = await session.query('SHOW idle_in_transaction_session_timeout')
+      return rows[0].idle_in_transaction_session_timeout
+    }
+    const before = await limit()
+    const outbox = await postgresOutbox({ pool, schema }).connect(outboxContext())
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    await (await outbox.transaction(client))?.add('orders', [envelope()])
+    await client.query('COMMIT')
+    client.release()
+    const limits: unknown[] = []
+    const { published } = await outbox.relay(10, async (rows) => {
+      limits.push(await limit())
+      return await publishInto([])(rows)
+    })
+    limits.push(await limit())
+    assert.deepEqual([published, limits], [1, ['1min', before]])
     await outbox.close()
     await pool.end()
     await dropSchema(url, schema)

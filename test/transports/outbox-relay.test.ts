@@ -89,6 +89,21 @@ test('rows that were just added are not left until the next poll', async () => {
   assert.equal(passes.length, 3)
 })
 
+test('rows that were added during a pass are looked for right after it', async () => {
+  const clock = virtualClock()
+  const inHand = Promise.withResolvers<RelayPass>()
+  const { outbox, passes, logger, added } = stage(clock.now, async (n) =>
+    n === 1 ? inHand.promise : idle,
+  )
+  const relay = startRelay({ outbox, publish, clock, random: half, logger })
+  await clock.advance(1_000)
+  added()
+  inHand.resolve(idle)
+  await clock.advance(0)
+  assert.deepEqual(passes, [0, 1_000])
+  await relay.close()
+})
+
 test('a database that fails is asked after growing pauses, loudly, and never given up', async () => {
   const clock = virtualClock()
   let failing = true
@@ -116,6 +131,12 @@ test('a database that fails is asked after growing pauses, loudly, and never giv
   failing = false
   await clock.advance(30_000)
   assert.ok(clock.now() - relay.lastPassAt <= 200)
+  // All is as it was: what is added is not left until the next poll.
+  await clock.advance(50)
+  const before = passes.length
+  added()
+  await clock.advance(0)
+  assert.equal(passes.length, before + 1)
   await relay.close()
 })
 

@@ -38,7 +38,7 @@ async function scene(t: TestContext) {
     await clock.advance(afterMs)
     await outbox.close()
   }
-  return { clock, first, second, connect, dies }
+  return { clock, file, first, second, connect, dies }
 }
 
 test('sqlite: a relay that publishes for long keeps its rows for as long as it does', async (t) => {
@@ -86,4 +86,42 @@ test('sqlite: a row that kills its relay comes after its gap, not after 10 s', a
   assert.equal((await second.relay(10, taken)).taken, 0)
   await clock.advance(200)
   assert.equal((await second.relay(10, taken)).published, 1)
+})
+
+test('sqlite: its age is that of the oldest row', async (t) => {
+  const { clock, file, first } = await scene(t)
+  await clock.advance(60_000)
+  const db = new DatabaseSync(file)
+  db.exec('BEGIN IMMEDIATE')
+  await (await first.transaction(db))?.add('orders', [envelope()])
+  db.exec('COMMIT')
+  db.close()
+  assert.deepEqual(await first.lag(), { rows: 2, ageMs: 60_000 })
+})
+
+test('sqlite: what a relay that lost its rows says of them frees none that another one is publishing', async (t) => {
+  const { clock, file, first } = await scene(t)
+  const later = virtualClock({ startMs: clock.now() + 20_000 })
+  const second = await sqliteOutbox({ file }).connect(outboxContext(later))
+  t.after(() => second.close())
+  const slow = Promise.withResolvers<void>()
+  // Renewed at its own time only, which has ended for the other one.
+  const lost = first.relay(10, async (rows) => {
+    const other = Promise.withResolvers<void>()
+    const pass = second.relay(10, async (again) => {
+      other.resolve()
+      await slow.promise
+      return await taken(again)
+    })
+    // Also where it fails: the file would wait for what is open.
+    t.after(async () => {
+      slow.resolve()
+      await pass.catch(() => undefined)
+    })
+    await other.promise
+    return rows.map(() => refused('conflict'))
+  })
+  assert.equal((await lost).failed.length, 1)
+  assert.equal((await first.relay(10, taken)).taken, 0)
+  assert.equal((await second.relay(10, taken)).taken, 0)
 })

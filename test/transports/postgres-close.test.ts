@@ -4,9 +4,13 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createMillrace, defineQueue, silentLogger } from 'millrace'
+import { postgresInbox } from 'millrace/inbox'
+import { postgresOutbox } from 'millrace/outbox'
 import { postgres } from 'millrace/postgres'
 import pg from 'pg'
 import { z } from 'zod'
+import { inboxContext } from './inbox-subjects.ts'
+import { envelope, open, signal, take } from './postgres-bench.ts'
 import {
   dropSchema,
   freshSchema,
@@ -45,6 +49,35 @@ for (const { name, url } of servers) {
     }
   })
 
+  test(`${name}: a close waits for no ack in a transaction that is still open, and gives back the rest at once`, async (t) => {
+    const warnings: string[] = []
+    const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) }
+    const { transport, another, dispose } = await open(url, { logger })
+    const pool = nodePool(url, 1)
+    const tx = await pool.connect()
+    t.after(async () => {
+      tx.release(true)
+      await pool.end()
+      await dispose()
+    })
+    await transport.send('q', [envelope('a'), envelope('b')], { signal })
+    const from = await transport.subscribe('q', { group: 'g', leaseMs: 60_000, maxInFlight: 2 })
+    const held = await from.receive({ max: 2, waitMs: 5_000, signal })
+    assert.equal(held.length, 2)
+    await tx.query('BEGIN')
+    const mine = await transport.transaction?.(tx)
+    assert.deepEqual(await mine?.ack('q', held.slice(0, 1)), [{ ok: true }])
+    await from.close()
+    const lost = held.map(({ claim }) => claim.lost.aborted)
+    assert.deepEqual([lost, warnings], [[false, true], []])
+    const other = await another()
+    const [back] = await take(other, 'q', 1)
+    assert.equal(back?.envelope.id, held[1]?.envelope.id)
+    await tx.query('COMMIT')
+    const { depth, inFlight } = (await other.browse?.gauge('q')) ?? {}
+    assert.deepEqual([depth, inFlight], [0, 1])
+  })
+
   /** Locks what a start asks for, until `free`. */
   const heldUp = async (schema: string) => {
     const pool = nodePool(url, 2)
@@ -80,6 +113,28 @@ for (const { name, url } of servers) {
     await held.reached()
     await app.close()
     await starting
+  })
+
+  test(`${name}: what refuses to open leaves no connection`, async () => {
+    const ours = freshSchema()
+    const named = new URL(url)
+    named.searchParams.set('application_name', ours)
+    const options = { url: named.href, schema: ours }
+    const pool = nodePool(url, 1)
+    const held = async (): Promise<number> => {
+      const { rows } = await pool.query(
+        'SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = $1',
+        [ours],
+      )
+      return rows[0].n
+    }
+    const context = inboxContext({ migrate: 'check' })
+    for (const part of [postgres(options), postgresInbox(options), postgresOutbox(options)]) {
+      await assert.rejects(part.connect(context), { code: 'MILLRACE_SCHEMA_OUTDATED' })
+      // A pool closes what is idle by itself after ten seconds.
+      await until('the end of its connections', async () => (await held()) === 0, 5_000)
+    }
+    await pool.end()
   })
 
   test(`${name}: SIGTERM during a start ends the process with 0`, async (t) => {

@@ -100,9 +100,28 @@ async function pagesOf(
     await planned({ client, table, statement: statements[1], params: [...bounded, 'permanent'] })
     await planned({ client, table, statement: bare[0], params: place })
     await planned({ client, table, statement: bare[1], params: [...place, 'permanent'] })
+    const newest = [queue, MOMENT_MAX_MS, MOMENT_MAX_MS, '', 4]
+    await client.query(`UPDATE ${table} SET body = 'abc'`)
+    for (const bytes of [2, 7]) {
+      const bodies = bytes < 3 ? 1 : Math.floor(bytes / 3)
+      const [all, ofClass] = statements
+      assert.equal(await bodiesOf(client, all, [...newest, bytes]), bodies)
+      assert.equal(await bodiesOf(client, ofClass, [...newest, bytes, 'permanent']), bodies)
+    }
   } finally {
     client.release()
   }
+}
+
+/** The server sends no more than were asked for: a page of 500 letters would be read by the process as a whole. */
+async function bodiesOf(
+  client: pg.PoolClient,
+  statement: string,
+  params: readonly unknown[],
+): Promise<number> {
+  const { rows } = await client.query(statement, [...params])
+  assert.equal(rows.length, 4)
+  return rows.filter(({ body }) => body !== null).length
 }
 
 const families: Readonly<Record<string, Readonly<Record<string, string>>>> = {

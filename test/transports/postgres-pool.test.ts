@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMillrace, defineQueue } from 'millrace'
 import { postgres } from 'millrace/postgres'
+import pg from 'pg'
 import postgresJs from 'postgres'
 import { z } from 'zod'
 import { systemClock } from '../../src/model/clock.ts'
@@ -29,6 +30,7 @@ import {
 import { until } from './until.ts'
 
 const clock = systemClock()
+const at = { clock, random: Math.random }
 const servers = [...postgresServers(), ...[pgBouncer()].filter((one) => one !== undefined)]
 if (servers.length === 0) test('postgres pools', { skip: NO_SERVER }, () => {})
 
@@ -52,6 +54,9 @@ const clients: Readonly<Record<string, (url: string) => Subject>> = {
     return { address: { pool: sql }, end: () => sql.end() }
   },
 }
+
+/** As `migratePg` takes it: processes of all versions must agree on it. */
+const MIGRATION_LOCK = 'SELECT pg_advisory_xact_lock(7883951835720016741)'
 
 const orders = defineQueue({ name: 'orders', owner: 'team-orders', payload: z.string() })
 
@@ -110,7 +115,7 @@ for (const { name, url, pooled } of servers) {
 
     check('a transaction commits or leaves nothing, and hands out its client', async (pool) => {
       const schema = freshSchema()
-      await migratePg(pool, schema, component(1), 'auto')
+      await migratePg(pool, schema, component(1), 'auto', at)
       const table = `"${schema.replaceAll('"', '""')}".step_0`
       const count = async (): Promise<number> =>
         Number((await pool.query(`SELECT count(*)::int4 AS n FROM ${table}`, []))[0]?.n)
@@ -143,18 +148,18 @@ for (const { name, url, pooled } of servers) {
 
     check('migrations go forward, are checked, and refuse what is newer', async (pool) => {
       const schema = freshSchema()
-      const outdated = migratePg(pool, schema, component(1), 'check')
+      const outdated = migratePg(pool, schema, component(1), 'check', at)
       await assert.rejects(outdated, /version 0, this millrace needs 1.*millrace migrate/)
-      await migratePg(pool, schema, component(1), 'auto')
+      await migratePg(pool, schema, component(1), 'auto', at)
       const id = await pgDatabaseId({ execute: pool.query }, schema)
       assert.match(String(id), /^postgres:[0-9a-f-]{36}@\d+$/)
-      await migratePg(pool, schema, component(3), 'auto')
-      await migratePg(pool, schema, component(3), 'check')
+      await migratePg(pool, schema, component(3), 'auto', at)
+      await migratePg(pool, schema, component(3), 'check', at)
       assert.equal(await pgDatabaseId({ execute: pool.query }, schema), id)
-      const newer = migratePg(pool, schema, component(2), 'auto')
+      const newer = migratePg(pool, schema, component(2), 'auto', at)
       await assert.rejects(newer, (error) => hasCode(error, 'MILLRACE_SCHEMA_TOO_NEW'))
-      await migratePg(pool, schema, component(4, 2), 'auto')
-      await migratePg(pool, schema, component(2), 'check')
+      await migratePg(pool, schema, component(4, 2), 'auto', at)
+      await migratePg(pool, schema, component(2), 'check', at)
       await dropSchema(url, schema)
     })
   }
@@ -163,7 +168,7 @@ for (const { name, url, pooled } of servers) {
     const pools = Array.from({ length: 20 }, () => nodePool(url, 1))
     const schema = freshSchema()
     const adapted = await Promise.all(pools.map((pool) => pgPool({ pool }, { clock })))
-    await Promise.all(adapted.map((pool) => migratePg(pool, schema, component(3), 'auto')))
+    await Promise.all(adapted.map((pool) => migratePg(pool, schema, component(3), 'auto', at)))
     const [first] = adapted
     const ids = await Promise.all(
       adapted.map((pool) => pgDatabaseId({ execute: pool.query }, schema)),
@@ -207,9 +212,64 @@ for (const { name, url, pooled } of servers) {
     const schema = freshSchema()
     await pool.query(printMigrations(schema, component(2)))
     const adapted = await pgPool({ pool }, { clock })
-    await migratePg(adapted, schema, component(2), 'check')
+    await migratePg(adapted, schema, component(2), 'check', at)
+    // As its first line says, of a database that has version 2.
+    const all = printMigrations(schema, component(3))
+    assert.match(all, /^-- Where .* leave out the steps up to that one\.\n/)
+    await pool.query(all.replace(/-- queue, version 1.*(?=-- queue, version 3)/s, ''))
+    await migratePg(adapted, schema, component(3), 'check', at)
     await pool.end()
     await dropSchema(url, schema)
+  })
+
+  for (const compatibleFrom of [2, undefined]) {
+    const becomes =
+      compatibleFrom === undefined ? 'is refused where it cannot go on' : 'takes nothing back'
+    test(`${name}: an older instance that waited for the migration of a newer one ${becomes}`, async () => {
+      const [holder, look] = [nodePool(url, 1), nodePool(url, 2)]
+      const schema = freshSchema()
+      const newer = component(4, compatibleFrom)
+      const client = await holder.connect()
+      await client.query('BEGIN')
+      await client.query(MIGRATION_LOCK)
+      const adapted = await pgPool({ pool: look }, { clock })
+      const older = migratePg(adapted, schema, component(2), 'auto', at)
+      older.catch(() => {})
+      await until('the older one to wait', async () => {
+        const waiting = await adapted.query(
+          "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+          [],
+        )
+        return waiting.length > 0
+      })
+      // Ends the transaction.
+      await client.query(printMigrations(schema, newer))
+      client.release()
+      if (compatibleFrom === undefined)
+        await assert.rejects(older, { code: 'MILLRACE_SCHEMA_TOO_NEW' })
+      else await older
+      await migratePg(adapted, schema, newer, 'check', at)
+      await Promise.all([holder.end(), look.end()])
+      await dropSchema(url, schema)
+    })
+  }
+
+  test(`${name}: who may make no schema uses the one that somebody made`, async () => {
+    const admin = nodePool(url, 1)
+    const role = `millrace_test_${process.pid}`
+    const schema = freshSchema()
+    await admin.query(`CREATE ROLE ${role}`)
+    await admin.query(`CREATE SCHEMA ${pg.escapeIdentifier(schema)} AUTHORIZATION ${role}`)
+    const restricted = new URL(url)
+    restricted.searchParams.set('options', `-c role=${role}`)
+    const pool = nodePool(restricted.href, 1)
+    const adapted = await pgPool({ pool }, { clock })
+    await migratePg(adapted, schema, component(2), 'auto', at)
+    await migratePg(adapted, schema, component(2), 'check', at)
+    await pool.end()
+    await dropSchema(url, schema)
+    await admin.query(`DROP ROLE ${role}`)
+    await admin.end()
   })
 
   test(`${name}: connections that the server ends are replaced, and no event ends the process`, async () => {

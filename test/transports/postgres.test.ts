@@ -28,6 +28,7 @@ for (const subject of subjects) {
   const harness = await postgresHarness(subject)
   kits.push({
     name: harness.name,
+    leftToFull: subject.server.pooled,
     // The two connections of the pooler are taken by the users' transactions of two tests.
     atOnce: subject.server.pooled ? 1 : 4,
     register: (test) => conformance({ test, harness, depth: kitDepth, onResult: recordResult }),

@@ -59,12 +59,12 @@ function checkOptions(options: PostgresStoreOptions): void {
 async function connect(
   address: PgAddress,
   schema: string,
-  { clock, signal, migrate }: ConnectContext,
+  { clock, random, signal, migrate }: ConnectContext,
 ): Promise<Store> {
   signal.throwIfAborted()
   const pool = await pgPool(address, { clock })
   try {
-    await migratePg(pool, schema, storeSchema, migrate, { signal })
+    await migratePg(pool, schema, storeSchema, migrate, { clock, random, signal })
   } catch (error) {
     await pool.close()
     throw error

@@ -4,6 +4,7 @@ import { migratePg, pgDatabaseId, printMigrations } from '../../sql/pg-migrate.t
 import { checkSchemaName } from '../../sql/pg-name.ts'
 import { addressProblem, type PgAddress, pgPool } from '../../sql/pg-open.ts'
 import type { PgPool } from '../../sql/pg-pool.ts'
+import { isPostgresJs } from '../../sql/pg-shapes.ts'
 import type { StoringConnector } from '../../store/store.ts'
 import { postgresStore } from '../../stores/postgres/postgres-store.ts'
 import { openBell } from '../../transport/bell.ts'
@@ -68,23 +69,28 @@ export function postgres(options: PostgresOptions): StoringConnector {
 }
 
 async function connect(options: Resolved, context: ConnectContext): Promise<Transport> {
-  const { clock, signal, migrate } = context
+  const { clock, random, signal, migrate } = context
   const { schema, timeoutMs } = options
   signal.throwIfAborted()
   const pool = await pgPool(options.address, { clock, timeoutMs })
   try {
-    await migratePg(pool, schema, queueSchema, migrate, { signal })
+    await migratePg(pool, schema, queueSchema, migrate, { clock, random, signal })
     const databaseId = await pgDatabaseId({ execute: pool.query }, schema)
     if (databaseId === undefined) throw new Error(`schema ${schema} vanished after its migration`)
     const sql = statementsIn(schema)
     const identity = await readIdentity({ sql, schema }, { execute: pool.query })
     const { store, end } = openStore(pool, options, context, databaseId)
-    return postgresTransport({ store, databaseId, identity, end })
+    const facts = isPostgresJs(options.address.pool) ? [POSTGRES_JS_ENDS] : []
+    return postgresTransport({ store, databaseId, identity, facts, end })
   } catch (error) {
     await pool.close()
     throw error
   }
 }
+
+/** Thrown in a setImmediate of its own, so no call of ours could catch it: its README.md, Limits. */
+const POSTGRES_JS_ENDS =
+  'postgres.js (3.4.9 and before): a connection that the server ends while it is written to can end this process (porsager/postgres #1066); a Pool of pg stays up'
 
 interface Opened {
   readonly store: Store

@@ -25,11 +25,19 @@ export interface TransportParts {
   readonly databaseId: string
   /** Of the database as it runs now; see `readIdentity`. */
   readonly identity: string
+  /** See `Transport`. */
+  readonly facts: readonly string[]
   /** Ends the waiting, then the connections. */
   readonly end: () => Promise<void>
 }
 
-export function postgresTransport({ store, databaseId, identity, end }: TransportParts): Transport {
+export function postgresTransport({
+  store,
+  databaseId,
+  identity,
+  facts,
+  end,
+}: TransportParts): Transport {
   const subscriptions = openSubscriptions()
   const findTransaction = transactionFinder(store, identity)
   let closed: Promise<void> | undefined
@@ -37,6 +45,7 @@ export function postgresTransport({ store, databaseId, identity, end }: Transpor
     name: 'postgres',
     traits: postgresTraits,
     databaseId,
+    facts,
     send: (queue, batch, options) => send(store, queue, batch, options),
     subscribe: (queue, options) => subscribe(store, subscriptions, queue, options),
     diagnose: (error) => ownFault(error) ?? pgFault(error),
