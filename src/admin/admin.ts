@@ -15,6 +15,12 @@ export interface Admin {
   pause(queue: QueueRef): Promise<void>
   /** Also lets consumers go on that their kill switch stopped: in this process, and with a store in all. */
   resume(queue: QueueRef): Promise<void>
+  /**
+   * Throws away all that is ready or scheduled, without a trace but a line in the log. What is in flight is handled, dead letters stay, and
+   * keys that were given at the sends stay taken for `dedupe.windowMs`. Memory, SQLite, Postgres and Redis.
+   * @throws MILLRACE_BACKEND_FAULT on other backends
+   */
+  purge(queue: QueueRef): Promise<PurgeResult>
   readonly messages: {
     /** Ready, scheduled, in flight or dead; null when there is none. */
     get(queue: QueueRef, id: string): Promise<MessageView | null>
@@ -166,6 +172,8 @@ export interface BackendView {
         readonly keepMs: number
       }
     | undefined
+  /** What is allowed and may not be meant, a sentence each; `start` warns of it. */
+  readonly notes: readonly string[]
   /** What is wrong and no call would tell, a sentence each. */
   readonly problems: readonly string[]
 }
@@ -334,6 +342,11 @@ export interface DiscardSelection {
   /** Kept in the audit log. */
   readonly reason: string
   readonly actor?: string
+}
+
+export interface PurgeResult {
+  /** How many messages it was. */
+  readonly removed: number
 }
 
 export interface DiscardResult {

@@ -4,6 +4,7 @@ import type { ConcurrencyLimiter } from '../flow/concurrency-limiter.ts'
 import type { Measure } from '../flow/measure.ts'
 import type { Clock } from '../model/clock.ts'
 import { MillraceError, OptionsError } from '../model/errors.ts'
+import type { Logger } from '../model/logger.ts'
 import { type HaltedKeys, WHO_HALTS } from '../transport/halted-keys.ts'
 import type { StuckRows } from '../transport/stuck-rows.ts'
 import type { Browse, Shelf, Transport } from '../transport/transport.ts'
@@ -26,6 +27,7 @@ export interface AdminContext {
   readonly transport: Transport
   readonly backend: () => BackendView
   readonly clock: Clock
+  readonly logger: Logger
   readonly outbox: AdminOutbox | undefined
   /** @throws MILLRACE_UNKNOWN_QUEUE */
   readonly find: (queue: QueueRef) => AdminQueue
@@ -75,6 +77,10 @@ const ACTS = {
   cancel: {
     what: 'cancel a message by its id',
     instead: 'let the handler decide, or use a database or Redis as the transport',
+  },
+  purge: {
+    what: 'throw away what waits in a queue',
+    instead: "use the broker's own tools while no worker runs",
   },
   setPaused: { what: 'pause a queue', instead: 'give createMillrace a store' },
 } as const

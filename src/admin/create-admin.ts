@@ -37,6 +37,15 @@ export function createAdmin(given: AdminContext): Admin {
       // Refused where a queue cannot be paused, and no consumer of it was stopped.
       if (!resumed && setPaused === undefined) browseAct(transport, 'setPaused')
     },
+    purge: async (ref) => {
+      const { name } = find(ref)
+      const removed = await browseAct(transport, 'purge')(name)
+      context.logger.warn(
+        `queue "${name}": purged by hand, ${removed} messages that waited are gone`,
+        { queue: name, removed },
+      )
+      return { removed }
+    },
     messages: {
       get: async (ref, id) => {
         const queue = find(ref)

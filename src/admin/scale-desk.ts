@@ -83,7 +83,8 @@ function viewOf(
     arrivalsPerSecond: rounded(arrivalsPerSecond),
   }
   const facts = { depth, inFlight, ageMs, paused, ...numbers }
-  return { queue, ...recommendation, ...facts, measuredIn: measured }
+  const slots = rounded(recommendation.slots)
+  return { queue, ...recommendation, slots, ...facts, measuredIn: measured }
 }
 
 function measuredIn(

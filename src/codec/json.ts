@@ -9,6 +9,7 @@ import { findObstacle, isPlainJson } from './serializable.ts'
  * - strings round-trip, NUL and lone surrogates included; numbers round-trip, -0 included
  * - a Date arrives as its ISO string, and any object with `toJSON` as what that returns (the schema sees this form)
  * - a property that is undefined is left out
+ * - JSON.rawJSON travels where JavaScript writes its value in the same way, and is refused elsewhere
  * - BigInt, NaN, Infinity, functions, symbols, undefined elsewhere, cycles, bytes, Map, Set, Error, invalid dates,
  *   instances without visible fields, named properties of arrays, and nesting beyond 1,000 levels are refused with the path of the value
  */

@@ -134,6 +134,7 @@ function obstacleItself(value: unknown, ancestors: ReadonlySet<object>): string 
 function obstacleObject(value: object, ancestors: ReadonlySet<object>): string | undefined {
   if (ancestors.has(value)) return 'a reference to an object around it (a cycle)'
   if (ancestors.size >= DEPTH_MAX) return `nested deeper than ${DEPTH_MAX} levels`
+  if (isRawJSON(value)) return isWrittenOtherwise(value.rawJSON) ? OTHER_DIGITS : undefined
   if (value instanceof Date) return 'an invalid Date'
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     return 'bytes; send them as base64 or by reference'
@@ -146,6 +147,18 @@ function obstacleObject(value: object, ancestors: ReadonlySet<object>): string |
   return Object.keys(value).length === 0
     ? `a ${className(value)} without fields that JSON can see`
     : undefined
+}
+
+/** Node 21 and newer; not yet in TypeScript's library. */
+const { isRawJSON } = JSON as typeof JSON & {
+  isRawJSON(value: unknown): value is { readonly rawJSON: string }
+}
+const OTHER_DIGITS =
+  'a JSON.rawJSON that JavaScript reads as another value or writes in another way; send it as a string'
+
+/** The receiver has what JavaScript makes of the text: 12345678901234567890 as another number, 1.50 without its last digit. */
+function isWrittenOtherwise(text: string): boolean {
+  return JSON.stringify(JSON.parse(text)) !== text
 }
 
 /** JSON.stringify unwraps these. */

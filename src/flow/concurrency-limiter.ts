@@ -7,8 +7,9 @@ import { nameGiver } from './name-giver.ts'
 import { queueWarning } from './queue-warning.ts'
 import { refusedByStore } from './refused-by-store.ts'
 import type { SlotFound } from './slot-asks.ts'
-import { type SlotRounds, slotRounds } from './slot-rounds.ts'
-import { keptTurns } from './turns.ts'
+import { slotReservations } from './slot-reservations.ts'
+import { slotRounds } from './slot-rounds.ts'
+import { slotTurns } from './slot-turns.ts'
 
 /** How many messages of one queue, and of each key in it, run side by side: in all workers together, or in this process. */
 export interface ConcurrencyLimiter {
@@ -17,8 +18,12 @@ export interface ConcurrencyLimiter {
   readonly maxPerKey: number | undefined
   /** `max` where all workers share it. */
   readonly sharedMax: number | undefined
-  /** A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. Rejects with a PermanentError for a payload without a key, or with one that the store refuses. */
-  ask(payload: unknown): Promise<RunSlot | SlotWait>
+  /**
+   * A slot, or how long the message waits, in ms, given back without blame. While all slots of the queue are taken it waits here. Rejects with a PermanentError for a payload without a key, or with one that the store refuses.
+   *
+   * @param suspect the id of one whose worker died: it waits here for no more than a moment, see `SlotReservations`
+   */
+  ask(payload: unknown, suspect?: string): Promise<RunSlot | SlotWait>
   /** How many messages may be taken at once. */
   appetite(): number
   /** Rejects with what the store threw. */
@@ -39,7 +44,8 @@ export interface RunSlot {
   isOver(): boolean
   /** Told once; at once when it is lost already. */
   whenLost(told: () => void): void
-  release(): void
+  /** @param ranMs how long its handler took, if one ran */
+  release(ranMs?: number): void
 }
 
 export interface SlotWait {
@@ -53,8 +59,6 @@ export interface ConcurrencyLimiterOptions {
   readonly slots: Slots
   /** Undefined: they are of this process, and end with it. */
   readonly lease: SlotLease | undefined
-  /** How long handlers took lately, in ms. */
-  readonly handlerMs: () => number | undefined
   readonly clock: Clock
   readonly random: () => number
   readonly logger: Logger
@@ -69,10 +73,6 @@ export interface SlotLease {
 
 /** After it has waited in vain. A limit that is passed is worse than a message that is late. */
 const AGAIN_MS = 1_000
-/** Twice as many come back as can run: a key must not stand idle because a handler was quick. */
-const TURNS_PER_SLOT = 2
-const TURN_MIN_MS = 20
-const TURN_MAX_MS = 60_000
 /** Of a process that keeps its own; it is alive as long as the count is. */
 const NO_END_MS = Number.MAX_SAFE_INTEGER
 
@@ -84,32 +84,32 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
   const rounds = slotRounds({ ...options, pool, limits, leaseMs })
   const keeper = slotKeeper(options, pool, leaseMs)
   const keyOf = perKey && nameGiver({ queue, what: 'concurrencyLimit.perKey.key' }, perKey.key)
-  const turns = keptTurns(clock)
-  let firstAskedAt: number | undefined
+  const reservations = slotReservations({ clock, ask: rounds.ask, release: rounds.release })
+  const turns = perKey && slotTurns(clock, perKey.max)
 
-  /** A key that is full: in a turn of its own, so that not all that wait are turned over for each that may run. */
-  const turnOf = (key: string, ofKey: number): number => {
-    // Before any has ended it is known that they take no less than until now.
-    const handlerMs = options.handlerMs() ?? clock.now() - (firstAskedAt ?? 0)
-    const gapMs = handlerMs / ofKey / TURNS_PER_SLOT
-    const eachMs = Math.min(TURN_MAX_MS, Math.max(TURN_MIN_MS, gapMs))
-    return turns.next(key, eachMs, 1_000 / eachMs)
+  const waitOf = (of: 'pool' | 'key', key: string): number =>
+    (of === 'key' ? turns?.next(key) : undefined) ?? AGAIN_MS
+
+  const stop = (): void => {
+    reservations.stop()
+    rounds.stop()
   }
-
-  const waitOf = (of: 'pool' | 'key', key: string | undefined): number =>
-    of === 'key' && key !== undefined && perKey !== undefined ? turnOf(key, perKey.max) : AGAIN_MS
 
   return {
     ...limits,
     sharedMax: lease && max,
-    ask: async (payload) => {
+    ask: async (payload, suspect) => {
       const key = keyOf?.(payload)
-      firstAskedAt ??= clock.now()
-      const found = await rounds.ask(key)
+      const found = await (suspect === undefined ? rounds.ask(key) : reservations.ask(suspect, key))
+      if (found === undefined) return { delayMs: AGAIN_MS }
       if (found.as === 'refused')
         throw refusedByStore(queue, 'slot (concurrencyLimit)', found.cause)
-      if (found.as === 'full') return { delayMs: waitOf(found.of, key) }
-      return runSlot(found, keeper, rounds)
+      if (found.as === 'full') return { delayMs: waitOf(found.of, key ?? '') }
+      turns?.held(key ?? '')
+      return runSlot(found, keeper, (slot, ranMs) => {
+        if (ranMs !== undefined) turns?.ran(key ?? '', ranMs)
+        rounds.release(slot)
+      })
     },
     appetite: rounds.appetite,
     count: (keysMax) => options.slots.count(pool, keysMax),
@@ -117,10 +117,10 @@ export function concurrencyLimiter(options: ConcurrencyLimiterOptions): Concurre
       keeper.failingSince === undefined
         ? undefined
         : `queue "${queue}": its slots (concurrencyLimit) cannot be renewed`,
-    stop: rounds.stop,
+    stop,
     settled: rounds.settled,
     close: () => {
-      rounds.stop()
+      stop()
       keeper.close()
       return rounds.end()
     },
@@ -161,7 +161,7 @@ const GONE: Settled = {
 function runSlot(
   { slot, askedAt }: Extract<SlotFound, { as: 'held' }>,
   keeper: LeaseKeeper<HeldSlot>,
-  rounds: SlotRounds,
+  giveBack: (slot: HeldSlot, ranMs: number | undefined) => void,
 ): RunSlot {
   let isLost = false
   let told: (() => void) | undefined
@@ -177,9 +177,9 @@ function runSlot(
       told = tell
       if (isLost) tell()
     },
-    release: () => {
+    release: (ranMs) => {
       keeper.letGo(slot)
-      rounds.release(slot)
+      giveBack(slot, ranMs)
     },
   }
 }

@@ -3,6 +3,7 @@ import { messageOfError } from '../model/describe-error.ts'
 import { hasCode } from '../model/errors.ts'
 import type { Logger } from '../model/logger.ts'
 import type { Store } from '../store/store.ts'
+import { deathsSeen } from './deaths-seen.ts'
 import {
   type KillSwitchEvent,
   type KillSwitchSettings,
@@ -17,6 +18,8 @@ export interface ConsumerSwitch {
   slots(most: number): number
   /** `at`: when it happened, epoch ms. */
   note(event: KillSwitchEvent, at: number): void
+  /** A message came back from a worker that died; it was missed at `at`, by the store's clock. */
+  died(at: number, now: number): void
   /** Goes on now, as if nothing had been. False when it was running. */
   reset(): boolean
   problem(): string | undefined
@@ -42,6 +45,7 @@ export function consumerSwitch(options: ConsumerSwitchOptions): ConsumerSwitch {
   let changed: () => void = () => undefined
   let cancel: (() => void) | undefined
   let closed = false
+  const isNewDeath = deathsSeen(settings.windowMs)
   /** The last one that it heard of, in this stop or an earlier one: none lets it go on twice, whatever its time says. */
   let heard: bigint | undefined
 
@@ -83,17 +87,23 @@ export function consumerSwitch(options: ConsumerSwitchOptions): ConsumerSwitch {
     return true
   }
 
+  const note: ConsumerSwitch['note'] = (event, at) => {
+    const { phase } = state
+    state = killSwitchAfter(state, event, at, settings)
+    if (state.phase === phase) return
+    const why = problem()
+    if (why !== undefined) logger.error(why, { queue, kind: state.stop?.kind })
+    else logger.info(`queue "${queue}": its consumer works again`, { queue })
+    if (state.phase === 'stopped') void watch(undefined)
+    changed()
+  }
+
   return {
     slots: (most) => killSwitchSlots(state, most),
-    note: (event, at) => {
-      const { phase } = state
-      state = killSwitchAfter(state, event, at, settings)
-      if (state.phase === phase) return
-      const why = problem()
-      if (why !== undefined) logger.error(why, { queue, kind: state.stop?.kind })
-      else logger.info(`queue "${queue}": its consumer works again`, { queue })
-      if (state.phase === 'stopped') void watch(undefined)
-      changed()
+    note,
+    died: (at, now) => {
+      // Noted as of now: by another clock, or long after it, it would push out of the window what is in it.
+      if (isNewDeath(at, now)) note({ as: 'failed', kind: 'crashed' }, now)
     },
     reset,
     problem,

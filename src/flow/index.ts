@@ -1,6 +1,14 @@
 import '../model/node-version.ts'
 
 export {
+  AGEING_MS,
+  type LineHead,
+  type LineTurn,
+  lineTurn,
+  standing,
+} from '../transport/ageing.ts'
+export { type FairSituation, fairPlace } from '../transport/fair-share.ts'
+export {
   type AdaptiveConcurrency,
   adaptSlots,
   firstSlots,
@@ -20,6 +28,7 @@ export {
   breakerVerdict,
   CLOSED,
 } from './breaker.ts'
+export { type DepthLimits, depthLimit, type RetryAfter, retryAfterMs } from './capacity.ts'
 export { type CountStep, type CountWindow, counted, countsOf } from './count-window.ts'
 export {
   type GateSettings,

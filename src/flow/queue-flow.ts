@@ -25,9 +25,10 @@ export interface QueueFlow {
   ready(): Promise<void> | undefined
   /**
    * Whether the handler may start now; else how long its message waits, given back without blame.
+   * @param suspect the id of one that was in the hands of a worker that died: it must not wait in hand
    * @throws PermanentError, at once or later: one of the queue's functions names no downstream or no key for this payload.
    */
-  admit(payload: unknown): MaybePromise<Admitted | Later>
+  admit(payload: unknown, suspect?: string): MaybePromise<Admitted | Later>
   /** It was admitted, and does not run after all. */
   unused(admitted: Admitted): void
   /** Right before a handler starts; `history` is that of its message. */
@@ -131,12 +132,12 @@ export function queueFlow(options: QueueFlowOptions): QueueFlow {
       const at = clock.now()
       meter.began(at)
       const last = history.records.at(-1)
-      if (last?.errorClass === 'crashed') kill?.note({ as: 'failed', kind: 'crashed' }, last.at)
+      if (last?.errorClass === 'crashed') kill?.died(last.at, at)
       return { at, pass, slot }
     },
     ended: ({ at, slot }) => {
       const now = clock.now()
-      slot?.release()
+      slot?.release(now - at)
       meter.ended(now - at, now)
     },
     concluded: (outcome, ticket) => {
@@ -175,8 +176,8 @@ function admission(options: QueueFlowOptions): QueueFlow['admit'] {
   const { limits } = options
   const otherwise = admissionBeside(options)
   if (limits === undefined) return otherwise
-  return async (payload) => {
-    const found = await limits.ask(payload)
+  return async (payload, suspect) => {
+    const found = await limits.ask(payload, suspect)
     if ('delayMs' in found) return { as: 'later', ...found }
     let admitted: Admitted | Later | undefined
     try {

@@ -8,7 +8,7 @@ export interface Turns {
 }
 
 /** Turns that are further away are not known so exactly. */
-const LONGEST_MS = 300_000
+export const LONGEST_MS = 300_000
 const NAMES_MAX = 10_000
 
 export function keptTurns(clock: Clock): Turns {
@@ -25,7 +25,7 @@ export function keptTurns(clock: Clock): Turns {
   }
 }
 
-export function forgetOldest(names: Map<string, number> | Set<string>): void {
+export function forgetOldest(names: Map<string, unknown> | Set<string>): void {
   const [oldest] = names.keys()
   if (names.size > NAMES_MAX && oldest !== undefined) names.delete(oldest)
 }

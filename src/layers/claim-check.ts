@@ -33,12 +33,13 @@ export function claimCheck(inner: Transport, options: ClaimCheckOptions): Transp
     maxBytes: options.blobs.maxBytes,
   }
   const { limits } = inner.traits
-  const bodyBytes = Math.max(limits.bodyBytes, options.blobs.maxBytes)
+  const inlineBytes = limits.bodyBytes
+  const bodyBytes = Math.max(inlineBytes, options.blobs.maxBytes)
   const { browse, shelf, transaction } = inner
   const get = browse?.get
   return {
     ...inner,
-    traits: { ...inner.traits, limits: { ...limits, bodyBytes } },
+    traits: { ...inner.traits, limits: { ...limits, bodyBytes, inlineBytes } },
     send: (queue, batch, given) =>
       sendReferring(checking, queue, batch, {
         signal: given.signal,

@@ -15,7 +15,7 @@ import {
 } from './crash-book.ts'
 import { namelessAsCopies } from './nameless.ts'
 import { type Neighbours, neighbours } from './neighbours.ts'
-import { stillOurs } from './still-ours.ts'
+import { seemsOurs, stillOurs } from './still-ours.ts'
 import { isSuspect, type Mark, type SuspectMarks, suspectMarks } from './suspect-marks.ts'
 import { type WaitingSuspects, waitingSuspects } from './waiting-suspects.ts'
 import { type Woken, wakeable } from './wakeable.ts'
@@ -106,6 +106,7 @@ function markingSubscription(marking: Marking): Subscription {
           if (!(await untilSettled(asked)) || isOver()) return []
           continue
         }
+        if (next !== undefined && !seemsOurs(next)) continue
         if (next !== undefined) return await handOutNext(marking, next)
         const { came, isWoken } = await below(asked)
         const known = copied ? await namelessAsCopies(inner, came) : came
@@ -180,7 +181,10 @@ async function handOut(
   if (suspects.length === 0) return came
   try {
     const judged = await marks.judge(suspects)
-    const all = came.map((one) => judged.get(one) ?? one)
+    // Who stood still meanwhile must not look like the murderer of what others have.
+    const gone = came.filter((one) => !seemsOurs(one))
+    for (const one of gone) inHand.remove(one)
+    const all = came.filter((one) => !gone.includes(one)).map((one) => judged.get(one) ?? one)
     const alone = all.filter((one) => one.alone)
     const together = all.filter((one) => !one.alone)
     for (const one of alone) inHand.remove(one)

@@ -41,7 +41,6 @@ const rules: readonly CodeRule[] = [
       'MILLRACE_UNKNOWN_QUEUE',
       'MILLRACE_FOREIGN_TRANSACTION',
       'MILLRACE_INBOX_REQUIRED',
-      'MILLRACE_TX_ONCE',
       'MILLRACE_TX_ASYNC',
       'MILLRACE_CONFIG',
       'MILLRACE_MISSING_CLIENT',
@@ -50,6 +49,11 @@ const rules: readonly CodeRule[] = [
     ],
     errorClass: 'permanent',
     why: 'the program or its configuration must change first; redrive afterwards',
+  },
+  {
+    codes: ['MILLRACE_TX_ONCE'],
+    errorClass: 'permanent',
+    why: 'asked only when the first ctx.tx of the attempt committed nothing; after a commit the message is acked',
   },
   {
     codes: ['MILLRACE_ADDRESS_REFUSED'],

@@ -122,16 +122,48 @@ export class QueueFullError extends MillraceError {
   }
 }
 
-/** The encoded payload is larger than the transport takes. Nothing was stored. */
+/** How many bytes a payload may have. */
+export interface PayloadLimits {
+  readonly bodyBytes: number
+  /** There is a claim check, and what has more bytes than this cannot travel without it. */
+  readonly inlineBytes?: number
+}
+
+/** The encoded payload is larger than the transport, or the blob store of its claim check, takes. Nothing was stored. */
 export class PayloadTooLargeError extends MillraceError {
-  constructor(queue: string, bytes: number, maxBytes: number, index?: number) {
+  constructor(queue: string, bytes: number, limits: PayloadLimits, index?: number) {
+    const { maxBytes, whose, advice } = limitMet(bytes, limits)
     super(
       'MILLRACE_PAYLOAD_TOO_LARGE',
-      `${payloadAt(index)} for queue "${queue}" has ${bytes} bytes, the transport takes ${maxBytes}; ` +
-        'give createMillrace a claimCheck, or keep the body elsewhere and send a reference',
+      `${payloadAt(index)} for queue "${queue}" has ${bytes} bytes, ${whose} takes ${maxBytes}; ${advice}`,
       { fields: { queue, bytes, maxBytes, ...(index === undefined ? {} : { index }) } },
     )
   }
+}
+
+/** Which limit it was, and what helps against that one. */
+function limitMet(
+  bytes: number,
+  { bodyBytes, inlineBytes }: PayloadLimits,
+): { readonly maxBytes: number; readonly whose: string; readonly advice: string } {
+  const elsewhere = 'or keep the body elsewhere and send a reference'
+  const inline = inlineBytes ?? bodyBytes
+  const whose = 'the transport'
+  if (bytes <= inline) {
+    const advice =
+      'the backend refused it all the same: its headers are too large beside it, or a limit of the server is lower'
+    return { maxBytes: inline, whose, advice }
+  }
+  if (inlineBytes === undefined) {
+    return { maxBytes: inline, whose, advice: `give createMillrace a claimCheck, ${elsewhere}` }
+  }
+  if (bytes <= bodyBytes) {
+    const advice = `in a transaction that cannot wait for the blob store of the claimCheck the body goes in whole; send it without tx, ${elsewhere}`
+    return { maxBytes: inline, whose, advice }
+  }
+  const advice = `raise the maxBytes of the blobs of your claimCheck, ${elsewhere}`
+  if (bodyBytes <= inline) return { maxBytes: inline, whose, advice }
+  return { maxBytes: bodyBytes, whose: 'the blob store of the claimCheck', advice }
 }
 
 /** Thrown by a handler: may succeed later; a counted retry. */

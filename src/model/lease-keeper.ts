@@ -11,10 +11,11 @@ export interface LeaseKeeper<One extends object> {
   /** Idempotent; what was let go is neither renewed nor reported lost. */
   letGo(one: One): void
   /**
-   * By our clock its lease has ended since the last renewal that got through. Asked before something commits that no backend
-   * can fence: a process that was stopped runs on before the timer that would have told it.
+   * By our clock its lease has ended since the last renewal that got through. Asked before a handler begins and before something
+   * commits that no backend can fence: a process that was stopped runs on before the timer that would have told it.
+   * @param since epoch ms when one that is not held came; without it such a one is never over
    */
-  isOver(one: One): boolean
+  isOver(one: One, since?: number): boolean
   /** Epoch ms since when renewals fail; undefined while they get through. */
   readonly failingSince: number | undefined
   close(): void
@@ -111,9 +112,9 @@ export function leaseKeeper<One extends object>(
       if (cancel === undefined) arm()
     },
     letGo: (one) => void held.delete(one),
-    isOver: (one) => {
-      const entry = held.get(one)
-      return entry !== undefined && clock.now() - entry.renewedAt >= leaseMs
+    isOver: (one, since) => {
+      const from = held.get(one)?.renewedAt ?? since
+      return from !== undefined && clock.now() - from >= leaseMs
     },
     get failingSince() {
       // With nothing in hand nobody renews, and nothing is at stake.

@@ -16,8 +16,8 @@ export interface Admission extends Departures {
   /** @throws MILLRACE_QUEUE_FULL before anything is sent. */
   admit(asked: Asked): MaybePromise<void>
   /**
-   * Decides by the last sample, however old, and asks for another one: for a send that must have happened when the call
-   * returns.
+   * Decides by the last sample, however old, and asks for another one: for a send that is part of a transaction. Before the first
+   * sample all are admitted.
    */
   admitNow(asked: Asked): void
   /** Removes messages for new ones, and answers how many: as many are admitted next, whatever the last sample says. */

@@ -1,4 +1,5 @@
 import type { BackendView } from '../admin/admin.ts'
+import { missingOutbox } from './missing-outbox.ts'
 import { problemsOf } from './own-problems.ts'
 import type { Parts } from './parts.ts'
 
@@ -26,6 +27,7 @@ export function backendView<Tx>(parts: Parts<Tx>): BackendView {
       maxBytes: claimCheck.blobs.maxBytes,
       keepMs: claimCheck.keepMs,
     },
+    notes: missingOutbox(parts),
     problems: [...problemsOf(parts)],
   }
 }

@@ -43,12 +43,13 @@ export function conclude<Tx>(
   deps: WorkerDeps<Tx>,
   settler: Settler,
   records: Gatherer<string, void>,
+  ended: AbortSignal,
 ): Conclude {
   const { queue, counters, clock } = deps
   const { acked, ack, ackThen, release, giveBack, dead } = settlements(deps, settler)
 
   const onBroken = warnOfClassify(deps)
-  const warnIfFailed = warnOfFailed(deps)
+  const warnIfFailed = warnOfFailed(deps, ended)
   const failure: Conclude['failure'] = (delivery, error, ticket) => {
     const now = clock.now()
     const classification = classifyError(error, queue.classify, now, onBroken)
@@ -190,7 +191,10 @@ function warnOfClassify<Tx>({ queue, logger }: WorkerDeps<Tx>): (broken: BrokenC
 }
 
 /** Of a handler that fails after `ctx.tx`, which may be each time. */
-function warnOfFailed<Tx>(deps: WorkerDeps<Tx>): (delivery: Delivery, end: RunEnd) => void {
+function warnOfFailed<Tx>(
+  deps: WorkerDeps<Tx>,
+  ended: AbortSignal,
+): (delivery: Delivery, end: RunEnd) => void {
   const { queue, clock, logger } = deps
   let last: { readonly messageId: string; readonly error: unknown } | undefined
   const told = tally(
@@ -207,6 +211,7 @@ function warnOfFailed<Tx>(deps: WorkerDeps<Tx>): (delivery: Delivery, end: RunEn
       const fields = { queue: queue.name, messageId, code, count }
       logger.warn(`queue "${queue.name}": ${what} (${message})`, fields)
     },
+    ended,
   )
   return ({ envelope }, end) => {
     if (end.kind !== 'failed') return

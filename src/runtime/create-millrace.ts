@@ -83,6 +83,7 @@ export async function createMillrace<Tx = unknown>(options: MillraceOptions<Tx>)
   const admin: Admin = createAdmin({
     ...parts,
     clock: resolved.clock,
+    logger: resolved.logger,
     ...lookups(find),
     inboxTtlMs: parts.inbox?.ttlMs,
     backend: () => backendView(parts),
@@ -193,7 +194,7 @@ function makeLanes<Tx>(
       counters,
       meter: measures,
       breakers: broken,
-      limits: concurrencyLimiterOf(queue, resolved, store, measures),
+      limits: concurrencyLimiterOf(queue, resolved, store),
     })
   }
   return lanes

@@ -23,7 +23,7 @@ export interface MillraceOptions<Tx = unknown> {
   readonly claimCheck?: ClaimCheckChoice
   /** `auto` brings schemas up to date at start-up; `check` refuses an outdated one. Default `auto`. */
   readonly migrate?: 'auto' | 'check'
-  /** Close on SIGTERM and SIGINT; a second signal aborts at once. Default false. */
+  /** Close on SIGTERM and SIGINT, from now on, started or not; a second signal aborts at once. Default false. */
   readonly signals?: boolean
   /** Default: the machine's. */
   readonly clock?: Clock

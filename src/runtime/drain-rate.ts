@@ -1,3 +1,4 @@
+import { retryAfterMs } from '../flow/capacity.ts'
 import type { QueueTotal } from './queue-total.ts'
 import { type SeenDrain, seenDrain } from './seen-drain.ts'
 
@@ -18,7 +19,6 @@ export interface DrainRateOptions {
 }
 
 const SLOTS = 10
-const RETRY_MIN_MS = 1_000
 
 export function drainRate({ now, maxMs, total }: DrainRateOptions): DrainRate {
   const counts = new Array<number>(SLOTS).fill(0)
@@ -40,9 +40,7 @@ export function drainRate({ now, maxMs, total }: DrainRateOptions): DrainRate {
       roll()
       const own = counts.reduce((sum, n) => sum + n, 0) / SLOTS
       const perSecond = own > 0 ? own : others.perSecond()
-      if (perSecond === 0) return maxMs
-      const room = Math.max(1, maxDepth / 100)
-      return Math.round(Math.min(maxMs, Math.max(RETRY_MIN_MS, (1000 * room) / perSecond)))
+      return retryAfterMs({ maxDepth, perSecond, maxMs })
     },
   }
 }

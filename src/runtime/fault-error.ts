@@ -1,6 +1,12 @@
 import { MAKE_AGAIN } from '../model/backend-error.ts'
 import type { Envelope } from '../model/envelope.ts'
-import { hasCode, MillraceError, PayloadTooLargeError, QueueFullError } from '../model/errors.ts'
+import {
+  hasCode,
+  MillraceError,
+  type PayloadLimits,
+  PayloadTooLargeError,
+  QueueFullError,
+} from '../model/errors.ts'
 import type { Fault } from '../model/fault.ts'
 import type { AnyQueue } from './queue.ts'
 
@@ -10,7 +16,7 @@ export interface FaultContext {
   readonly messageId: string
   readonly idempotencyKey?: string
   readonly bytes: number
-  readonly maxBytes: number
+  readonly limits: PayloadLimits
   /** Asked only when the queue is full: it may ask the backend for its total. */
   readonly retryAfterMs: () => number
   readonly index?: number
@@ -39,7 +45,7 @@ export function faultError(fault: Fault, context: FaultContext): MillraceError {
       return new PayloadTooLargeError(
         context.queue.name,
         context.bytes,
-        context.maxBytes,
+        context.limits,
         context.index,
       )
     case 'held':

@@ -86,7 +86,6 @@ export function concurrencyLimiterOf(
   queue: AnyQueue,
   { clock, random, logger }: Pick<ResolvedOptions, 'clock' | 'random' | 'logger'>,
   store: Store | undefined,
-  meter: Meter,
 ): ConcurrencyLimiter | undefined {
   const { concurrencyLimit, name } = queue
   if (concurrencyLimit === undefined) return undefined
@@ -101,7 +100,6 @@ export function concurrencyLimiterOf(
     queue: name,
     slots: shared ?? processSlots(clock, new Map(), nextFence),
     lease: shared && { ownMs: leaseMsOf(queue), graceMs: GRACE_MS },
-    handlerMs: () => meter.own()?.handlerMs,
     clock,
     random,
     logger,

@@ -24,6 +24,11 @@ export interface Hands {
   equip(parts: Equipment): void
   /** Renews this one until it is settled; `lose` is called when the claim is gone. */
   hold(delivery: Delivery, lose: () => void, now: number): void
+  /**
+   * By our clock somebody else may have it by now, though nobody has told us yet.
+   * @param cameAt epoch ms, for one that is not held yet
+   */
+  isOver(delivery: Delivery, cameAt?: number): boolean
   /** @param judgedMs what the schema took of the attempt's time */
   start(delivery: Delivery, message: Message<unknown>, admitted: Admitted, judgedMs: number): void
   /** A slot for one that does not run yet. The answer frees it, and is called once. */
@@ -94,7 +99,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
 
   const runDeps: RunDeps<Tx> = {
     ...deps,
-    leaseOver: (delivery) => parts.keeper?.isOver(delivery) === true,
+    isOver: (delivery) => isOver(parts, delivery),
     deadlines: deadlines(deps.clock, queue.handlerTimeoutMs, (deadline) => {
       for (const run of running) run.timeOut(deadline)
     }),
@@ -127,6 +132,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
       parts = given
     },
     hold: (delivery, lose, now) => parts.keeper?.hold(delivery, lose, now),
+    isOver: (delivery, cameAt) => isOver(parts, delivery, cameAt),
     start,
     reserve: (delivery) => slots.reserve(delivery, change.notify),
     settleLater: (delivery, act) => void settle(delivery, act),
@@ -139,6 +145,10 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
       for (const one of running) one.shutDown()
     },
   }
+}
+
+function isOver({ keeper }: Partial<Equipment>, delivery: Delivery, cameAt?: number): boolean {
+  return keeper?.isOver(delivery, cameAt) === true || delivery.claim.isOver?.() === true
 }
 
 /** A settlement that waits for somebody's open transaction may wait for long, and kills nobody. */

@@ -11,10 +11,13 @@ import type { CloseOptions } from './app.ts'
 import { bounded } from './bounded.ts'
 import { faultless } from './faultless.ts'
 import { type Housekeeping, startHousekeeping } from './housekeeping.ts'
+import { likelySlips } from './likely-slips.ts'
 import type { ResolvedOptions } from './millrace-options.ts'
+import { missingOutbox } from './missing-outbox.ts'
 import type { Parts } from './parts.ts'
 import type { ResumeStore } from './resume-store.ts'
 import type { SendsUnderWay } from './sends-under-way.ts'
+import { shortWindow } from './short-window.ts'
 import { onSignals, type SignalActs } from './signals.ts'
 import type { Worker } from './worker.ts'
 
@@ -58,17 +61,10 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
   let relay: Relay | undefined
   let housekeeping: Housekeeping | undefined
   const draining = drainingOf(options)
-  let unlisten: (() => void) | undefined
 
   const begin = async (): Promise<void> => {
-    const closeAsSignalled = (given?: CloseOptions): void => {
-      isSignalled = true
-      void close(given)
-    }
-    const { signalClock } = options
-    if (signalClock) unlisten ??= closeOnSignals(closeAsSignalled, resolved.logger, signalClock)
     relay ??= relayOf(options)
-    housekeeping ??= startHousekeeping({ ...resolved, parts })
+    housekeeping ??= beginOnce(resolved, parts)
     startFailure = undefined
     const isWhole = await startAll(workers, () => ending !== undefined, closed.signal)
     // Whoever sent a signal wanted this end: nothing has failed.
@@ -84,7 +80,7 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
 
   const end = async (timeoutMs: number): Promise<void> => {
     await draining.drain(timeoutMs)
-    unlisten?.()
+    unlisten()
     housekeeping?.stop()
     closed.abort(new MillraceError('MILLRACE_CLOSED', 'the app is closed'))
     const workersClosed = [...workers.values()].map((worker) => worker.close())
@@ -113,9 +109,17 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     return ending
   }
 
+  const closeAsSignalled = (given?: CloseOptions): void => {
+    isSignalled = true
+    void close(given)
+  }
+  // From here on, not from `start`: an app that only sends has sends in hand, too.
+  const unlisten = closeOnSignals(closeAsSignalled, resolved.logger, options.signalClock)
+
   return {
     start: async () => {
       if (ending !== undefined) {
+        if (isSignalled && begun === undefined) return
         throw new MillraceError('MILLRACE_CLOSED', 'the app is closed; make a new one to start')
       }
       begun ??= begin().catch(failed)
@@ -127,6 +131,19 @@ export function lifecycle<Tx>(options: LifecycleOptions<Tx>): Lifecycle {
     closing: () => ending !== undefined,
     relay: () => relay,
   }
+}
+
+/** What a start that failed has done already is not done again. */
+function beginOnce<Tx>(resolved: ResolvedOptions, parts: Parts<Tx>): Housekeeping {
+  const { queues, logger } = resolved
+  for (const queue of queues) {
+    const short = parts.inbox === undefined ? shortWindow(queue) : []
+    for (const what of [...likelySlips(queue), ...short]) {
+      logger.warn(what, { queue: queue.name })
+    }
+  }
+  for (const what of missingOutbox(parts)) logger.warn(what)
+  return startHousekeeping({ ...resolved, parts })
 }
 
 /** False when a close has overtaken it. */
@@ -184,8 +201,9 @@ function drainingOf<Tx>(options: LifecycleOptions<Tx>): Draining {
 function closeOnSignals(
   close: (options?: CloseOptions) => void,
   logger: Logger,
-  clock: Clock,
+  clock: Clock | undefined,
 ): () => void {
+  if (clock === undefined) return () => undefined
   const acts: SignalActs = {
     first: (signal) => {
       logger.info(`${signal}: draining`)

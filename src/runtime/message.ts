@@ -23,6 +23,7 @@ export interface HandlerContext<Tx> {
   /**
    * Runs the effect in a short transaction of the inbox's database, at most once per attempt. Effect, idempotency
    * record, fence and (same database) the ack commit together. On SQLite the function is synchronous.
+   * Once it has committed, the message is acked whatever the handler throws after it.
    * @throws MILLRACE_INBOX_REQUIRED, MILLRACE_TX_ONCE, MILLRACE_TX_ASYNC, MILLRACE_LEASE_LOST
    */
   tx<T>(effect: (tx: Tx) => T | Promise<T>): Promise<T>

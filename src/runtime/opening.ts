@@ -1,3 +1,4 @@
+import { bucketRefusal } from '../model/bucket-refusal.ts'
 import { classifyError } from '../model/classify-error.ts'
 import type { Clock } from '../model/clock.ts'
 import { isMillraceError, MillraceError } from '../model/errors.ts'
@@ -95,6 +96,8 @@ export async function answered<T>(name: string, opened: Promise<T>): Promise<T> 
     if (isMillraceError(cause)) throw cause
     const refusal = pgRefusal(cause, name)
     if (refusal !== undefined) throw refusal
+    const bucketless = bucketRefusal(cause, name)
+    if (bucketless !== undefined) throw bucketless
     const { code, errorClass } = classifyError(cause, undefined, NO_TIME)
     const why = cause instanceof Error && cause.message !== '' ? `${code}: ${cause.message}` : code
     throw new MillraceError(

@@ -37,9 +37,9 @@ export function prepare(
   const checked = item.checked ?? checkSendOptions(options, queue.name, context.backend, item.index)
   refuseDelayInOrder(queue, checked, context.backend)
   const { bytes: body, decoded } = encodeDecoded(queue.codec, payload, item.index)
-  const { bodyBytes } = context.backend.traits.limits
-  if (body.byteLength > bodyBytes) {
-    throw new PayloadTooLargeError(queue.name, body.byteLength, bodyBytes, item.index)
+  const { limits } = context.backend.traits
+  if (body.byteLength > limits.bodyBytes) {
+    throw new PayloadTooLargeError(queue.name, body.byteLength, limits, item.index)
   }
   const draft: Draft = { queue, options, checked, context, item, body, decoded }
   const judged = validate(queue.schema, decoded)

@@ -35,11 +35,14 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
   readonly payload: Schema
   /** Identity of the effect, for the inbox. Default: the message id. */
   readonly idempotencyKey?: (payload: StandardSchemaV1.InferOutput<Schema>) => string
-  /** How long one run may take, an asynchronous schema before it included, in ms; 1 to 43,200,000 (12 h). Default 30,000. */
+  /** How long one run may take, an asynchronous schema before it included, in ms; 1 to 43,200,000 (12 h); below 100 the log warns at the start. Default 30,000. */
   readonly handlerTimeoutMs?: number
   readonly retry?: Partial<RetryOptions>
   readonly dedupe?: {
-    /** How long keys given at send are remembered, in ms; 1,000 to 30 days. Default 86,400,000 (24 h). */
+    /**
+     * How long keys given at send are remembered, in ms; 1,000 to 30 days. Default 86,400,000 (24 h). Without an inbox the log warns at the start
+     * of one that is shorter than the retries of a message.
+     */
     readonly windowMs: number
   }
   /**
@@ -92,7 +95,7 @@ export interface QueueBasics<Schema extends StandardSchemaV1> {
 export interface RetryOptions {
   /** Counted runs, then dead; 1 to 1,000. Default 8. */
   readonly attempts: number
-  /** First backoff, in ms; 1 to maxMs. Default 1,000. */
+  /** First backoff, in ms; 1 to maxMs; below 20 the log warns at the start. Default 1,000. */
   readonly baseMs: number
   /** Ceiling of every backoff, in ms; up to 30 days. Default 3,600,000 (1 h). */
   readonly maxMs: number

@@ -19,8 +19,8 @@ export type RunEnd =
   | { readonly kind: 'lost' }
 
 export interface RunDeps<Tx> extends WorkerDeps<Tx> {
-  /** See `LeaseKeeper.isOver`. */
-  readonly leaseOver: (delivery: Delivery) => boolean
+  /** See `Hands.isOver`. */
+  readonly isOver: (delivery: Delivery) => boolean
   /** Of the handler's time; they call `timeOut`. */
   readonly deadlines: Deadlines
   /** The outcome is decided. */
@@ -95,7 +95,7 @@ export class Run<Tx = unknown> {
       transport: deps.transport,
       inbox: deps.inbox,
       leaseMs: leaseMsOf(deps.queue),
-      leaseOver: () => deps.leaseOver(delivery) || delivery.claim.isOver?.() === true,
+      leaseOver: () => deps.isOver(delivery),
       forbidden: () => this.#forbidden(),
       mark: deps.departures.mark(),
     })

@@ -33,7 +33,7 @@ export function resultOf(
     messageId: envelope.id,
     ...(envelope.idempotencyKey === undefined ? {} : { idempotencyKey: envelope.idempotencyKey }),
     bytes: envelope.body.byteLength,
-    maxBytes: transport.traits.limits.bodyBytes,
+    limits: transport.traits.limits,
     retryAfterMs: () =>
       drain.retryAfterMs(queue.capacity === 'unbounded' ? 0 : queue.capacity.maxDepth),
     ...(index === undefined ? {} : { index }),
@@ -69,11 +69,24 @@ function throwRefused(
   context: ResultContext,
 ): void {
   if (!outcomes.every(isRefused)) throw partial(outcomes, envelopes, context)
-  // Every item of an atomic batch carries the fault's code; only the one that met the other message knows its id.
-  const knows = outcomes.findIndex((sent) => !sent.ok && sent.fault.id !== undefined)
-  const culprit = Math.max(0, knows)
+  const culprit = Math.max(0, culpritOf(outcomes, envelopes, context))
   const envelope = envelopes[culprit]
   if (envelope !== undefined) resultOf(outcomeAt(outcomes, culprit), envelope, context, culprit)
+}
+
+/** Every item of an atomic batch carries the fault's code: one met another message, and knows its id, or is too large by itself. */
+function culpritOf(
+  outcomes: readonly Sent[],
+  envelopes: readonly Envelope[],
+  { transport }: ResultContext,
+): number {
+  const { bodyBytes, inlineBytes = bodyBytes } = transport.traits.limits
+  return outcomes.findIndex((sent, index) => {
+    if (sent.ok) return false
+    const { code, id } = sent.fault
+    const bytes = envelopes[index]?.body.byteLength ?? 0
+    return id !== undefined || (code === 'tooLarge' && bytes > inlineBytes)
+  })
 }
 
 /** Only of a backend without atomic batches. */

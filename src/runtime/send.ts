@@ -1,3 +1,12 @@
+import type { TransactionAdapter } from '../sql/executor.ts'
+
+/**
+ * Any value, as `unknown`: clients are known by their shape when it is used. Written out so that the parameters of an adapter that
+ * is written in place, `{ execute: async (sql, params) => rows }`, have their types.
+ */
+// biome-ignore lint/complexity/noBannedTypes: with null and undefined it is all that `unknown` is, and leaves the adapter in the union
+export type SendTransaction = TransactionAdapter | {} | null | undefined
+
 /** How one message is sent. All fields are optional. */
 export interface SendOptions {
   /** Wait this long before the first attempt, in ms; 0 to 10 years. Not together with `readyAt`. Default 0. */
@@ -18,7 +27,7 @@ export interface SendOptions {
   /** Travels with the message. Names are lower-cased; names that start with `millrace-` are ours. */
   readonly headers?: Readonly<Record<string, string>>
   /** Your open transaction (pg client, postgres.js sql, SQLite handle or `{ execute }`): the message commits with it. */
-  readonly tx?: unknown
+  readonly tx?: SendTransaction
   /** Only to send again after MILLRACE_OUTCOME_UNKNOWN: the `messageId` of that error. Default: a new UUID v7. */
   readonly id?: string
   /** Stops waiting; what was already on its way may still be stored. */

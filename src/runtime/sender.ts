@@ -50,11 +50,14 @@ export function sender(options: SenderOptions): Sender {
   const { queue, closed } = options
   const backend = backendSends({ ...options, queue: queue.name })
 
-  /** The user commits a SQLite transaction as soon as this call returns, so nothing may be waited for. */
+  /**
+   * Within a transaction nothing is waited for: the user commits one of SQLite as soon as this call returns, and those of Postgres may
+   * hold every connection of the pool, so that a look at the queue would wait for them, and they for it.
+   */
   const admit = (messages: number, priority: number, tx: unknown): MaybePromise<void> => {
     const { admission } = options
     const asked = { messages, priority, onTheWay: backend.size }
-    return isSqliteHandle(tx) ? admission.admitNow(asked) : admission.admit(asked)
+    return tx === undefined ? admission.admit(asked) : admission.admitNow(asked)
   }
 
   /** An asynchronous schema that never answers holds up its caller no longer than he wants to wait, or the app is there. */

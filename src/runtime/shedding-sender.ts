@@ -95,11 +95,11 @@ export function sheddingSender(sender: Sender, options: SheddingSenderOptions): 
   }
 }
 
-function reporting({ queue, now, logger }: SheddingSenderOptions): Tally {
-  return tally(now, (shed) =>
+function reporting({ queue, now, logger, closed }: SheddingSenderOptions): Tally {
+  const tell = (shed: number): void =>
     logger.warn(
       `queue "${queue.name}" is full: ${shed} ${shed === 1 ? 'message of it was' : 'messages of it were'} shed for newer ones`,
       { queue: queue.name, shed },
-    ),
-  )
+    )
+  return tally(now, tell, closed)
 }

@@ -3,7 +3,7 @@ import type { Delivery } from '../model/delivery.ts'
 /** How many slots of a worker are taken, by what runs and by what is to run, and what is being settled. */
 export interface SlotCount {
   take(delivery: Delivery): void
-  /** For one that does not run yet. The answer frees it, and is called once. */
+  /** For one that does not run yet. The answer frees the slot, once: by then it runs in one of its own, or is being settled. */
   reserve(delivery: Delivery, onFreed: () => void): () => void
   /** One that took a slot runs no longer: the slot is free, and it is being settled. */
   ended(delivery: Delivery): void
@@ -30,7 +30,6 @@ export function slotCount(): SlotCount {
       take(delivery)
       return () => {
         taken--
-        alone.delete(delivery)
         onFreed()
       }
     },

@@ -26,7 +26,7 @@ const CROWDED_DELAY_MS = 0
 
 export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSignal): Taking {
   const { queue } = deps
-  const { hold, isGone } = waitingHold(hands, deps)
+  const { came, hold, isGone } = waitingHold(hands, deps)
   const mayStart = (one: Delivery): boolean => !stopped.aborted && !isGone(one)
   const inbox = inboxQuestion(deps, hands, stopped)
 
@@ -79,6 +79,7 @@ export function taking<Tx>(deps: WorkerDeps<Tx>, hands: Hands, stopped: AbortSig
   }
 
   const take: Taking['take'] = (batch) => {
+    came()
     // While others run or are settled, a message that killed its worker waits: their deaths must not be blamed on it.
     if (batch[0]?.alone === true && hands.isCrowded()) {
       giveBack(hands, batch, CROWDED_DELAY_MS)
@@ -130,7 +131,7 @@ function runOrWait<Tx>(
   { delivery, message }: { readonly delivery: Delivery; readonly message: Message<unknown> },
 ): MaybePromise<void> {
   const admission = recovered<Admitted | Later | Nameless>(
-    () => flow.admit(message.payload),
+    () => flow.admit(message.payload, delivery.alone ? delivery.envelope.id : undefined),
     async (error) => {
       if (!hasCode(error, 'MILLRACE_PERMANENT')) throw error
       return { as: 'nameless', error }

@@ -1,3 +1,4 @@
+import { depthLimit } from '../flow/capacity.ts'
 import { QueueFullError } from '../model/errors.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { CapacityChoice } from './capacity-choice.ts'
@@ -18,19 +19,15 @@ export interface WatermarksContext {
   readonly drain: DrainRate
 }
 
-/** `watermark` of `maxDepth` for the lowest priority, all of it for the highest, and even steps between. */
 export function watermarks(
   capacity: Exclude<CapacityChoice, 'unbounded'>,
   { queue, transport, drain }: WatermarksContext,
 ): Watermarks {
   const { maxDepth } = capacity
-  const lowest = capacity.whenFull === 'reject' ? capacity.watermark : 1
-  const steps = levelsOf(queue, transport) - 1
+  const watermark = capacity.whenFull === 'reject' ? capacity.watermark : 1
+  const limits = { maxDepth, watermark, levels: levelsOf(queue, transport) }
   return {
-    limitFor: (priority) => {
-      if (lowest === 1 || priority >= steps) return maxDepth
-      return Math.max(1, Math.floor(maxDepth * (lowest + ((1 - lowest) * priority) / steps)))
-    },
+    limitFor: (priority) => depthLimit(priority, limits),
     refusal: (limit, priority) =>
       new QueueFullError(
         queue.name,

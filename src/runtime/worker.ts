@@ -36,7 +36,7 @@ function inFlightOf(slots: number): number {
 }
 
 export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
-  const { queue, flow, transport } = deps
+  const { queue, flow, transport, clock } = deps
   const stopped = new AbortController()
   const ended = new AbortController()
   const leaseMs = leaseMsOf(queue)
@@ -63,13 +63,13 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   }
 
   const equip = (from: Subscription): void => {
-    const { clock } = deps
     const onError = receiver.noteRenewError
     keeper = leaseKeeper({ renew: from.renew?.bind(from), clock, leaseMs, onError })
     const own = { subscription: from, leaseMs, ended: ended.signal, onHeld: held.notify }
     const made = settler({ ...deps, ...own })
     settles = made
-    held.equip({ keeper, settler: made, concluding: conclude(deps, made, recorder(deps)) })
+    const concluding = conclude(deps, made, recorder(deps), ended.signal)
+    held.equip({ keeper, settler: made, concluding })
   }
 
   return {

@@ -19,6 +19,9 @@ const HANDLER_TIMEOUT_MS = 1_000
 export const OWN_MS: number = HANDLER_TIMEOUT_MS + 5_000
 export const SLOT_ENDS_MS = 11_600
 
+/** In such steps a handler does its work. */
+export const STEP_MS = 25
+
 export const limited = defineQueue({
   name: 'limited',
   owner: 'team-chaos',

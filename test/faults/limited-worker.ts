@@ -2,7 +2,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { read } from '../../src/model/probe.ts'
-import { limited, note, openLimited, type RunEvent } from './limited-app.ts'
+import { limited, note, openLimited, type RunEvent, STEP_MS } from './limited-app.ts'
 
 const place = JSON.parse(process.argv[2] ?? '')
 const app = await openLimited(place)
@@ -20,7 +20,7 @@ app.work(
       })
     say('begin')
     // In small steps, and not by the time of day: one that was stopped still has work to do when it wakes up.
-    for (let left = takesMs; left > 0 && !signal.aborted; left -= 25) await wait(25)
+    for (let left = takesMs; left > 0 && !signal.aborted; left -= STEP_MS) await wait(STEP_MS)
     if (signal.aborted) say('told', String(read(signal.reason, 'code')))
     say('end')
     signal.throwIfAborted()

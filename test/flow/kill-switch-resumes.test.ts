@@ -12,13 +12,14 @@ const outdated = (found: number): MillraceError =>
 /** A consumer that its kill switch will stop, and a store that fails for it as long as it is told. */
 async function world(t: TestContext) {
   const server = memoryStore()
-  const seen = { fails: undefined as unknown, asked: 0, forgotten: 0n }
+  const seen = { fails: undefined as unknown, asked: 0, forgotten: 0n, answer: Promise.resolve() }
   const store: StoreConnector = {
     ...server,
     connect: async (context) => {
       const real = await server.connect(context)
       const read: typeof real.states.read = async (name) => {
         seen.asked += 1
+        await seen.answer
         if (seen.fails !== undefined) throw seen.fails
         const found = await real.states.read(name)
         const version = (found?.version ?? 0n) - seen.forgotten
@@ -151,4 +152,55 @@ test('A store that lost what it knew, as Redis after a flush, lets nobody go on;
   await resume()
   await clock.advance(5_000)
   assert.equal(await works(), true)
+})
+
+test('A resume by a machine whose clock is behind is heard, also where the store was away since the stop.', async (t) => {
+  const { app, clock, handler, send, resume, seen, works } = await world(t)
+  await app.start()
+  await send()
+  await clock.advance(1_000)
+  handler.broken = false
+  seen.fails = AWAY
+  await resume(-DAY_MS)
+  await clock.advance(11_000)
+  assert.equal(await works(), false)
+  seen.fails = undefined
+  await clock.advance(5_000)
+  assert.equal(await works(), true)
+})
+
+test('A resume that was heard lets nobody go on at the next stop, also where the store was away meanwhile.', async (t) => {
+  const { app, clock, handler, send, resume, seen, works } = await world(t)
+  await app.start()
+  await send()
+  await clock.advance(1_000)
+  handler.broken = false
+  await resume(DAY_MS)
+  await clock.advance(5_000)
+  assert.equal(await works(), true)
+  seen.fails = AWAY
+  handler.broken = true
+  await send()
+  await clock.advance(11_000)
+  assert.equal(await works(), false)
+  handler.broken = false
+  seen.fails = undefined
+  await clock.advance(11_000)
+  assert.equal(await works(), false)
+})
+
+test('A stopped consumer leaves no timer when its app closes, also while it asks the store.', async (t) => {
+  for (const asks of [false, true]) {
+    const { app, clock, send, seen, works } = await world(t)
+    const gate = Promise.withResolvers<void>()
+    if (asks) seen.answer = gate.promise
+    await app.start()
+    await send()
+    await clock.advance(1_000)
+    assert.equal(await works(), false)
+    await closeNow(app, clock)
+    gate.resolve()
+    await clock.advance(0)
+    assert.equal(clock.nextDueAt(), undefined)
+  }
 })

@@ -135,3 +135,14 @@ test('Without the option nothing stops, and wrong options are refused.', async (
   }
   await closeNow(next, time)
 })
+
+test('A stopped consumer tries again when its time has come, whenever it looks for a resume.', async () => {
+  const { app, clock, world } = await broken({}, { killSwitch: { resumeAfterMs: 7_000 } })
+  await clock.advance(1_000)
+  const before = world.runs
+  await clock.advance(5_500)
+  assert.equal(world.runs, before)
+  await clock.advance(1_500)
+  assert.ok(world.runs > before)
+  await closeNow(app, clock)
+})

@@ -117,6 +117,8 @@ test('GET /scale/:queue gives KEDA its number, and none where too little is know
   assert.equal(await keda(at('tasks'), 'workers', token), 1)
   const query = '?handlerMs=8000&clearWithinMs=60000&concurrency=1&utilisation=1&max=20'
   assert.equal(await keda(at(`tasks${query}`), 'workers', token), 12)
+  const odd = '?handlerMs=8000&clearWithinMs=60000&concurrency=1&utilisation=0.7'
+  assert.equal(await keda(at(`tasks${odd}`), 'slots', token), 17.143)
   await assert.rejects(keda(at('tasks'), 'handlerMs', token), /valueLocation/)
   await assert.rejects(keda(at('tasks'), 'depth'), /status 401/)
   await assert.rejects(keda(at('task'), 'depth', token), /status 404.*MILLRACE_UNKNOWN_QUEUE/)

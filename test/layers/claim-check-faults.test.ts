@@ -1,10 +1,7 @@
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type BlobStore, memoryBlobs } from 'millrace/blobs'
 import type { Harness } from 'millrace/conformance'
 import { memoryStore } from 'millrace/store'
-import { withScope } from '../../src/conformance/scope.ts'
-import { totalQueue } from '../../src/conformance/workloads/total-queue.ts'
 import { claimCheck } from '../../src/layers/claim-check.ts'
 import { faulty } from '../../src/layers/faulty.ts'
 import { layered } from '../../src/layers/layered.ts'
@@ -14,6 +11,7 @@ import { byDepth } from '../depth.ts'
 import { connectStore } from '../stores/store-harness.ts'
 import { bareHarness } from './bare-harness.ts'
 import { fetched } from './fetched.ts'
+import { nothingIsLost } from './nothing-lost.ts'
 
 const MESSAGES = byDepth({ full: 150, long: 2_000 })
 const SEEDS = byDepth({ quick: 2, full: 5, long: 40 })
@@ -60,21 +58,6 @@ function troubledHarness(seed: number): Harness {
 
 for (let seed = 1; seed <= SEEDS; seed++) {
   test(`whatever fails below and beside the claim check, nothing is lost (seed ${seed})`, async () => {
-    const harness = troubledHarness(seed)
-    const options = { harness, random: seededRandom(`kit ${seed}`), depth: 'quick' } as const
-    await withScope(options, async (scope) => {
-      const history = await totalQueue(scope, {
-        messages: MESSAGES,
-        producers: 2,
-        consumers: 3,
-        vanishes: 2,
-        weaken: (transport) => transport,
-        withinMs: 300_000,
-      })
-      const { lost, unknown } = history.verdict()
-      assert.deepEqual({ lost, unknown }, { lost: [], unknown: [] })
-      assert.equal(history.sent.size, MESSAGES)
-    })
-    await harness.dispose()
+    await nothingIsLost(troubledHarness(seed), seed, MESSAGES)
   })
 }

@@ -1,42 +1,31 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type VirtualClock, virtualClock } from 'millrace/testing'
+import { virtualClock } from 'millrace/testing'
 import { codeOf } from '../../src/conformance/acts.ts'
 import { copies } from '../../src/layers/copies.ts'
 import { crashMarks } from '../../src/layers/crash-marks.ts'
 import { PAST_HEADER } from '../../src/layers/past.ts'
 import { settleEach } from '../../src/layers/settle-each.ts'
-import type { Delivery, Settlement } from '../../src/model/delivery.ts'
+import type { Delivery } from '../../src/model/delivery.ts'
 import { silentLogger } from '../../src/model/logger.ts'
 import { beforeRun } from '../../src/model/retry.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
-import { refused } from '../../src/transport/outcomes.ts'
-import type { Subscription, Transport } from '../../src/transport/transport.ts'
-import { memoryHarness } from '../transports/memory-harness.ts'
-import { bare } from './bare.ts'
-import { type CountingStore, countingStore } from './counting-store.ts'
+import type { Subscription } from '../../src/transport/transport.ts'
+import { countingStore } from './counting-store.ts'
+import {
+  acked,
+  bareRelease,
+  crash,
+  idsOf,
+  LEASE_MS,
+  receive,
+  type Stage,
+  stage,
+  subscribe,
+} from './crash-stage.ts'
 import { memoryLog } from './memory-log.ts'
-import { mortal, mortalStore } from './mortal.ts'
 
 const { signal } = new AbortController()
-const LEASE_MS = 1_000
-
-/** One process: its connections, and how it ends. */
-interface Holder {
-  readonly transport: Transport
-  /** Its broker takes no settlement. */
-  isDeaf: boolean
-  /** Its broker takes no message. */
-  takesNothing: boolean
-  readonly counting: CountingStore
-  die(): Promise<void>
-}
-
-interface Stage {
-  readonly time: VirtualClock
-  holder(): Promise<Holder>
-  send(from: Holder, ...ids: readonly string[]): Promise<void>
-}
 
 /** What a broker makes of a message that its sender gave no id: another one at each handing out, until a copy has one. */
 function renamed(delivery: Delivery): Delivery {
@@ -44,88 +33,6 @@ function renamed(delivery: Delivery): Delivery {
   if (PAST_HEADER in envelope.headers) return delivery
   const id = `made-${Math.random()}`
   return { ...delivery, idIsPassing: true, envelope: { ...envelope, id } }
-}
-
-/**
- * Holders on one bare broker with leases and one store.
- * @param given how a delivery of the broker looks
- */
-async function stage(given = (delivery: Delivery): Delivery => delivery): Promise<Stage> {
-  const harness = memoryHarness()
-  const { time } = harness
-  const name = await harness.freshQueue()
-  const stores = memoryStore()
-  const context = { signal, clock: time, random: Math.random, logger: silentLogger } as const
-  return {
-    time,
-    holder: async () => {
-      const memory = await harness.connect()
-      const broker = mortal(bare(memory, { delay: memory.traits.delay }))
-      const { thing, die } = mortalStore(await stores.connect({ ...context, migrate: 'auto' }))
-      const counting = countingStore(thing)
-      const options = { store: counting.store, clock: time, random: Math.random, copied: true }
-      const settleUnless = (settle: Subscription['settle']): Subscription['settle'] => {
-        return async (batch) => {
-          if (holder.isDeaf) throw new Error('the broker is away')
-          return settle(batch)
-        }
-      }
-      const deaf: Transport = {
-        ...broker.thing,
-        subscribe: async (queue, subscribeOptions) => {
-          const from = await broker.thing.subscribe(queue, subscribeOptions)
-          const receive: Subscription['receive'] = async (asked) =>
-            (await from.receive(asked)).map(given)
-          return { ...from, receive, settle: settleUnless(from.settle) }
-        },
-        send: async (queue, batch, options) =>
-          holder.takesNothing
-            ? batch.map(() => refused('full', { retryable: true }))
-            : broker.thing.send(queue, batch, options),
-      }
-      const top = crashMarks(copies(deaf), options)
-      const transport: Transport = {
-        ...top,
-        subscribe: (_, given) => top.subscribe(name, given),
-        send: (_, batch, given) => top.send(name, batch, given),
-      }
-      const holder: Holder = {
-        ...{ transport, counting, isDeaf: false, takesNothing: false },
-        die: async () => {
-          broker.die()
-          die()
-          // What it had in hand is ready again at once; at the end of its lease the memory would give it out one by one.
-          await memory.close()
-        },
-      }
-      return holder
-    },
-    send: async ({ transport }, ...ids) => {
-      const batch = ids.map((id) => ({ id, headers: {}, priority: 0, body: new Uint8Array([1]) }))
-      for (const outcome of await transport.send('', batch, { signal })) assert.ok(outcome.ok)
-    },
-  }
-}
-
-function subscribe({ transport }: Holder, leaseMs: number = LEASE_MS): Promise<Subscription> {
-  return transport.subscribe('', { group: 'g', leaseMs, maxInFlight: 100 })
-}
-function receive(from: Subscription, max = 100): Promise<readonly Delivery[]> {
-  return from.receive({ max, waitMs: 0, signal })
-}
-const idsOf = (batch: readonly Delivery[]): readonly string[] =>
-  batch.map(({ envelope }) => envelope.id).toSorted()
-const acked = (delivery: Delivery): Settlement => ({ as: 'acked', delivery })
-const bareRelease = (delivery: Delivery): Settlement => {
-  return { as: 'released', delivery, delayMs: 0, counted: false }
-}
-
-/** A process takes all there is and is killed. */
-async function crash({ holder }: Stage, count: number): Promise<void> {
-  const doomed = await holder()
-  const batch = await receive(await subscribe(doomed))
-  assert.equal(batch.length, count)
-  await doomed.die()
 }
 
 test('What succeeds at its first handing out asks the store for nothing.', async () => {
@@ -337,6 +244,50 @@ test('A holder that lost its lease and lives is no crash to itself, and leaves n
   // The last one was never settled either, so for somebody else its holder has vanished.
   const [elsewhere] = await receive(await subscribe(await on.holder()))
   assert.equal(elsewhere?.history.crashes, 1)
+})
+
+/** Holders to whose clock everything of `stood` may be somebody else's. */
+async function stillStage(stood: ReadonlySet<string>): Promise<Stage> {
+  return await stage((delivery) => {
+    const { claim, envelope } = delivery
+    const isOver = (): boolean => stood.has(envelope.id)
+    const { ending, lost } = claim
+    return { ...delivery, claim: { expiresAt: undefined, isOver, ending, lost } }
+  })
+}
+
+test('Who stood still until others may have a message neither marks it nor hands it out.', async () => {
+  const on = await stillStage(new Set(['a']))
+  const holder = await on.holder()
+  await on.send(holder, 'a', 'b')
+  const doomed = await on.holder()
+  await receive(await subscribe(doomed))
+  await doomed.die()
+  const from = await subscribe(holder)
+  assert.deepEqual(idsOf(await receive(from)), ['b'])
+  await holder.die()
+  const next = await on.holder()
+  const came = await receive(await subscribe(next))
+  assert.deepEqual(
+    came.map(({ envelope, history }) => [envelope.id, history.crashes]),
+    [['b', 1]],
+  )
+})
+
+test('What waited here for its lonely run is not handed out once others may have it.', async () => {
+  const stood = new Set<string>()
+  const on = await stillStage(stood)
+  await on.send(await on.holder(), 'a', 'b', 'c')
+  await crash(on, 3)
+  // The second death is seen, so all of them are to run alone.
+  await crash(on, 3)
+  const from = await subscribe(await on.holder())
+  const [first, ...none] = await receive(from)
+  assert.ok(first !== undefined && none.length === 0)
+  for (const id of ['a', 'b', 'c']) if (id !== first.envelope.id) stood.add(id)
+  const [outcome] = await from.settle([acked(first)])
+  assert.ok(outcome?.ok)
+  assert.deepEqual(await receive(from), [])
 })
 
 test('A mark stays until the settlement is confirmed: a holder that dies before has vanished.', async () => {

@@ -6,12 +6,14 @@ import { memoryLog } from './memory-log.ts'
 
 export interface LogHarnessOptions {
   readonly name: string
+  /** Its queues have an order that their app asked for. */
+  readonly ordered?: boolean
   /** What stands on the log. */
   readonly on: (log: Transport, time: VirtualClock) => Promise<MortalTop> | MortalTop
 }
 
 /** Layers on a log in memory with one lane, as a subject of the kit. Every connection knows every queue, as in an app. */
-export function logHarness({ name, on }: LogHarnessOptions): Harness {
+export function logHarness({ name, ordered = false, on }: LogHarnessOptions): Harness {
   const time = virtualClock()
   const log = memoryLog(time, 1)
   const signal = new AbortController().signal
@@ -29,7 +31,8 @@ export function logHarness({ name, on }: LogHarnessOptions): Harness {
       return transport
     },
     async freshQueue({ owner = DEFAULT_OWNER } = {}) {
-      const queue = { name: `queue-${known.length + 1}`, owner, maxDepth: undefined }
+      const name = `queue-${known.length + 1}`
+      const queue = { name, owner, maxDepth: undefined, ...(ordered && { ordered }) }
       known.push(queue)
       await log.connect().topology.ensure([queue], signal)
       await Promise.all([...open].map((transport) => transport.topology.ensure([queue], signal)))

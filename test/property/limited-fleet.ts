@@ -145,7 +145,6 @@ function limiterOf(
     perKey: { max: limits.maxPerKey, key: String },
     slots: slotsFor(process, store.slots, isAway),
     lease: LEASE,
-    handlerMs: () => 1_000,
     clock: process.clock,
     random,
     logger: silentLogger,

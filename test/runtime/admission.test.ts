@@ -78,7 +78,7 @@ test('with a watermark low priorities are refused first: the lowest at that shar
 const waits = { maxDepth: 5, whenFull: 'wait', waitMs: 1_000 } as const
 
 test('what the workers of this process end makes room at once, without another count', async () => {
-  const { backend, admitted, send, fill } = await sampled(waits)
+  const { clock, backend, admitted, send, fill } = await sampled(waits)
   await fill()
   const { asked } = backend
   const mark = admitted.mark()
@@ -86,6 +86,9 @@ test('what the workers of this process end makes room at once, without another c
   admitted.left(2, mark)
   assert.deepEqual([await send(), await send(), await send()], [true, true, false])
   assert.deepEqual([backend.holds, backend.asked], [5, asked])
+  // The next count has seen it, so it makes no room once more.
+  await clock.advance(1_000)
+  assert.equal(await send(), false)
 })
 
 test('what a count may have seen leave does not make room a second time', async () => {
@@ -99,6 +102,27 @@ test('what a count may have seen leave does not make room a second time', async 
   admitted.left(1, mark)
   assert.equal(await send(), false)
   assert.equal(backend.holds, 5)
+})
+
+test('what is let in while the backend counts is counted beside what it answers', async () => {
+  const { backend, admitted, send } = await sampled({ maxDepth: 5 })
+  const counting = Promise.withResolvers<void>()
+  backend.answer = counting.promise
+  const first = send()
+  // Inside a transaction that may wait for no count.
+  admitted.admitNow({ messages: 3, priority: 0, onTheWay: 0 })
+  backend.holds += 3
+  counting.resolve()
+  assert.deepEqual([await first, await send(), await send()], [true, true, false])
+  assert.equal(backend.holds, 5)
+})
+
+test('a count that failed is asked for anew by the next send', async () => {
+  const { backend, send } = await sampled({ maxDepth: 5 })
+  backend.answer = Promise.reject(new Error('the backend is away'))
+  await assert.rejects(send(), { code: 'MILLRACE_UNAVAILABLE' })
+  backend.answer = Promise.resolve()
+  assert.equal(await send(), true)
 })
 
 test('what was removed for a new one is admitted in exchange once, also when a count comes between the two', async () => {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasCode, type Logger, MillraceError } from 'millrace'
 import { type MemoryConnector, memory } from 'millrace/memory'
+import type { OutboxConnector } from 'millrace/outbox'
 import type { Settled, Settlement } from '../../src/model/delivery.ts'
 import type { Fault } from '../../src/model/fault.ts'
-import type { Subscription, Transport } from '../../src/transport/transport.ts'
+import type { Shelf, Subscription, Transport } from '../../src/transport/transport.ts'
 import { closeNow, stage } from './stage.ts'
 
 const unanswered: Fault = { code: 'unavailable', retryable: true, outcome: 'unknown' }
@@ -21,7 +22,7 @@ function isDeath(settlement: Settlement): settlement is Death {
 function breakable() {
   const store = memory()
   const broken: {
-    transport?: Partial<Transport>
+    transport?: Partial<Omit<Transport, 'shelf'>> & { readonly shelf?: Partial<Shelf> }
     subscription?: Partial<Subscription>
     /** What the calls reach that are not replaced. */
     inner?: Subscription
@@ -44,6 +45,7 @@ function breakable() {
           broken.inner = await (broken.transport?.subscribe ?? inner.subscribe)(queue, options)
           return breaking(broken.inner)
         },
+        ...(inner.shelf && { shelf: { ...inner.shelf, ...broken.transport?.shelf } }),
         close: () => (broken.transport?.close ?? inner.close)(),
       }
     },
@@ -81,6 +83,10 @@ test('whatever a receive throws, the next one comes, and health was false meanwh
   await clock.advance(10_000)
   assert.equal(thrown.length < 6, true)
   assert.match((await app.health()).reasons.join(), /not receiving since/)
+  // What is wrong now helps, and not what was wrong first.
+  broken.subscription = { receive: () => Promise.reject(new Error('the disk is full')) }
+  await clock.advance(10_000)
+  assert.match((await app.health()).reasons.join(), /not receiving since .*the disk is full/)
   broken.subscription = {}
   await clock.advance(10_000)
   await app.send(queue, { orderId: 'b' })
@@ -260,6 +266,25 @@ test('messages whose keys are held are settled beside the others, which wait for
   await closeNow(app, clock)
 })
 
+test('a message whose key is held for longer than its lease is settled soon after the key is free, and forgotten by health', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => undefined)
+  const held: Fault = { code: 'held', retryable: true, outcome: 'notApplied' }
+  broken.subscription = {
+    settle: async (batch) => batch.map(() => ({ ok: false, fault: held })),
+  }
+  await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(120_000)
+  assert.match((await app.health()).reasons.join(), /an open transaction holds its ordering key/)
+  broken.subscription = {}
+  await clock.advance(300)
+  const { started, acked } = app.counters().orders ?? {}
+  assert.deepEqual([started, acked, await app.health()], [1, 1, { ok: true, reasons: [] }])
+  await closeNow(app, clock)
+})
+
 test('messages that wait for held keys are so many at most: then no more are received', async () => {
   const { connector, broken } = breakable()
   const { app, clock, queue } = await stage({ transport: connector })
@@ -297,8 +322,11 @@ test('a death whose answer was lost is announced once, and only when it is on th
     'at another time': (ours) =>
       ours.attempt ? { ...ours, attempt: { ...ours.attempt, at: ours.attempt.at - 1 } } : ours,
   }
-  for (const end of ['stored', 'cancelled', ...Object.keys(elsewhere)]) {
+  const unseen = 'stored, and the shelf is away'
+  for (const end of ['stored', unseen, 'cancelled', ...Object.keys(elsewhere)]) {
     const { connector, broken } = breakable()
+    const get = (): Promise<never> => Promise.reject(new Error('no shelf there'))
+    if (end === unseen) broken.transport = { shelf: { get } }
     const told: string[] = []
     const { app, clock, queue } = await stage({
       transport: connector,
@@ -354,6 +382,48 @@ test('a backend that comes back while the app closes keeps no subscription', asy
   assert.equal(closed, true)
 })
 
+test('a start that fails because a close has ended its connection says that it was closed', async () => {
+  const { connector, broken } = breakable()
+  const { app, clock, queue } = await stage({ transport: connector })
+  app.work(queue, () => undefined)
+  const gone = Promise.withResolvers<never>()
+  broken.transport = { subscribe: () => gone.promise }
+  const starting = assert.rejects(app.start(), { code: 'MILLRACE_CLOSED', message: /starting/ })
+  await closeNow(app, clock)
+  gone.reject(new Error('write after end'))
+  await starting
+})
+
+test('an outbox whose relay gets through no more is seen by health after a minute', async () => {
+  const lost = { away: false }
+  const outbox: OutboxConnector = {
+    name: 'outbox',
+    connect: async () => ({
+      name: 'outbox',
+      databaseId: 'elsewhere',
+      transaction: () => undefined,
+      relay: async () => {
+        if (lost.away) throw new Error('no database there')
+        return { taken: 0, published: 0, failed: [] }
+      },
+      lag: async () => ({ rows: 0, ageMs: 0 }),
+      close: async () => undefined,
+    }),
+  }
+  const { app, clock } = await stage({ app: { outbox } })
+  await app.start()
+  await clock.advance(120_000)
+  lost.away = true
+  await clock.advance(58_000)
+  assert.equal((await app.health()).ok, true)
+  await clock.advance(4_000)
+  assert.match((await app.health()).reasons.join(), /relay has not got through since 2026-/)
+  lost.away = false
+  await clock.advance(31_000)
+  assert.deepEqual(await app.health(), { ok: true, reasons: [] })
+  await closeNow(app, clock)
+})
+
 test('a logger that throws changes nothing', async () => {
   const fail = (): never => {
     throw new Error('no space left on device')
@@ -399,4 +469,20 @@ test('a depth that cannot be read is a backend that is away, not an error of a d
     hasCode(error, 'MILLRACE_UNAVAILABLE'),
   )
   await closeNow(app, clock)
+})
+
+test('a receive that ends with an error because the app closes is no failure of the backend', async () => {
+  const { connector, broken } = breakable()
+  broken.subscription = {
+    receive: ({ signal }) =>
+      new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(new Error('cut')))
+      }),
+  }
+  const { app, clock, queue, lines } = await stage({ transport: connector })
+  app.work(queue, () => undefined)
+  await app.start()
+  await clock.advance(100)
+  await closeNow(app, clock)
+  assert.deepEqual(lines, [])
 })

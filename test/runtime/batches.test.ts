@@ -7,7 +7,9 @@ import { closeNow, type StageOptions, stage } from './stage.ts'
 /** Memory, with the size of every batch that it was given or asked for. */
 async function measured(limits: Partial<Transport['traits']['limits']> = {}) {
   const store = memory()
-  const sizes: Record<'sent' | 'asked' | 'settled', number[]> = { sent: [], asked: [], settled: [] }
+  const sizes: Record<'sent' | 'asked' | 'settled' | 'inFlight', number[]> = {
+    ...{ sent: [], asked: [], settled: [], inFlight: [] },
+  }
   const transport: StageOptions['transport'] = {
     ...store,
     connect: async (context) => {
@@ -21,8 +23,10 @@ async function measured(limits: Partial<Transport['traits']['limits']> = {}) {
         },
         subscribe: async (queue, options) => {
           const subscription = await inner.subscribe(queue, options)
+          sizes.inFlight.push(options.maxInFlight)
           return {
             ...subscription,
+            resize: (maxInFlight) => void sizes.inFlight.push(maxInFlight),
             receive: (how) => {
               sizes.asked.push(how.max)
               return subscription.receive(how)
@@ -95,6 +99,31 @@ test('no call to a backend is larger than it takes', async () => {
   assert.equal(app.counters().orders?.acked, 20)
   assert.deepEqual(sizes.sent, [7, 7, 6])
   assert.deepEqual([Math.max(...sizes.asked), Math.max(...sizes.settled)], [3, 2])
+  await closeNow(app, clock)
+})
+
+test('a backend that pushes is told how much may be in flight: what runs and as many settlements, also when that changes', async () => {
+  const fixed = await measured()
+  fixed.app.work(fixed.queue, () => undefined, { concurrency: 50 })
+  await fixed.app.start()
+  assert.deepEqual(fixed.sizes.inFlight, [100])
+  await closeNow(fixed.app, fixed.clock)
+
+  const { app, clock, queue, sizes } = await measured()
+  const handler = (): Promise<void> => new Promise((resolve) => clock.after(1_000, resolve))
+  app.work(queue, handler, { concurrency: { min: 1, max: 20 } })
+  await app.start()
+  await app.sendBatch(
+    queue,
+    Array.from({ length: 500 }, (_, i) => ({ orderId: `o${i}` })),
+  )
+  await clock.advance(60_000)
+  const asked = Math.max(...sizes.asked)
+  assert.ok(asked > 1, 'it works on more than it began with')
+  assert.ok(
+    sizes.inFlight.length > 1 && Math.max(...sizes.inFlight) >= 2 * asked,
+    `${sizes.inFlight}`,
+  )
   await closeNow(app, clock)
 })
 

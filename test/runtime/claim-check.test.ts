@@ -51,6 +51,30 @@ async function bodyOf({ store, clock, lines: _ }: Stage, id: string): Promise<st
   return new TextDecoder().decode((found ?? letter)?.envelope.body)
 }
 
+test('A payload that the blob store does not take is refused with its limit, not with advice that was followed', async () => {
+  const text = (length: number) => ({ orderId: 'x'.repeat(length) })
+  const refusalWith = async (maxBytes: number | undefined, length: number): Promise<string> => {
+    const claimCheck =
+      maxBytes === undefined ? {} : { claimCheck: { blobs: memoryBlobs({ maxBytes }) } }
+    const { app, clock, queue } = await stage({ app: claimCheck })
+    const refusal = await app.send(queue, text(length)).catch(String)
+    await closeNow(app, clock)
+    return String(refusal)
+  }
+  assert.match(
+    await refusalWith(20_000_000, 21_000_000),
+    /21000014 bytes, the blob store of the claimCheck takes 20000000; raise the maxBytes/,
+  )
+  assert.match(
+    await refusalWith(1_000_000, 21_000_000),
+    /21000014 bytes, the transport takes 16777216; raise the maxBytes of the blobs of your claimCheck/,
+  )
+  assert.match(
+    await refusalWith(undefined, 21_000_000),
+    /21000014 bytes, the transport takes 16777216; give createMillrace a claimCheck/,
+  )
+})
+
 test('A large payload goes to the blobs, a small one does not, and both arrive', async () => {
   const { blobs, seen, names } = watchedBlobs()
   const on = await stage({ app: { claimCheck: { blobs } } })

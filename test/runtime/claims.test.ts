@@ -105,6 +105,44 @@ for (const kind of ['session', 'assignment'] as const) {
   })
 }
 
+test('a message whose session ended while its schema was asked does not run', async () => {
+  const clock = virtualClock()
+  const session = new AbortController()
+  const settled: string[] = []
+  const transport = sessionBroker((inner) => ({
+    ...inner,
+    receive: async (options) =>
+      (await inner.receive(options)).map((delivery) => ({
+        ...delivery,
+        claim: { ...delivery.claim, lost: session.signal },
+      })),
+    settle: (batch) => {
+      settled.push(...batch.map(({ as }) => as))
+      return inner.settle(batch)
+    },
+  }))
+  const asked = Promise.withResolvers<void>()
+  let isSlow = false
+  const payload = z.string().refine(async () => {
+    if (isSlow) await asked.promise
+    return true
+  })
+  const queue = defineQueue({ name: 'slow', owner: 'team-a', payload })
+  const app = await createMillrace({ transport, queues: [queue], clock, logger: silentLogger })
+  let runs = 0
+  app.work(queue, () => void runs++)
+  await app.send(queue, 'a')
+  isSlow = true
+  await app.start()
+  await clock.advance(1_000)
+  assert.equal((await app.admin.stats(queue)).inFlight, 1)
+  session.abort()
+  asked.resolve()
+  await clock.advance(1_000)
+  assert.deepEqual([runs, settled.includes('acked')], [0, false])
+  await closeNow(app, clock)
+})
+
 const unnamed = (inner: Subscription): Subscription => ({
   ...inner,
   receive: async (options) =>
@@ -151,30 +189,87 @@ test('a message without an id that stays runs on a queue with an inbox only wher
   await closeNow(without, clock)
 })
 
-test('a process that was stopped past its lease commits nothing in another database, before any timer has told it', async () => {
-  let stoppedMs = 0
-  const elsewhere = memory()
-  const clock = virtualClock()
-  // What `now` says after SIGCONT; the timers have not run yet.
-  const jumping = { now: () => clock.now() + stoppedMs, after: clock.after }
-  const { app, queue } = await stage({
-    app: { clock: jumping, inbox: memoryInbox({ transport: elsewhere }) },
-  })
-  const ends: unknown[] = []
-  app.work(queue, async (_message, ctx) => {
-    const committed = ctx.tx(() => {
-      stoppedMs = 40_000
+for (const [what, wakesUp] of [
+  ['whose database goes on', () => undefined],
+  ['whose database has ended the connection', () => Promise.reject(new Error('it is closed'))],
+] as const) {
+  test(`a process that was stopped past its lease commits nothing in another database, before any timer has told it: one ${what}`, async () => {
+    let stoppedMs = 0
+    const elsewhere = memory()
+    const clock = virtualClock()
+    // What `now` says after SIGCONT; the timers have not run yet.
+    const jumping = { now: () => clock.now() + stoppedMs, after: clock.after }
+    const { app, queue } = await stage({
+      app: { clock: jumping, inbox: memoryInbox({ transport: elsewhere }) },
     })
-    await committed.then(
-      () => ends.push('committed'),
-      (error: { readonly code?: string }) => ends.push(error.code),
-    )
+    const ends: unknown[] = []
+    app.work(queue, async (_message, ctx) => {
+      const committed = ctx.tx(() => {
+        const isFirst = stoppedMs === 0
+        stoppedMs = 40_000
+        return isFirst ? wakesUp() : undefined
+      })
+      await committed.then(
+        () => ends.push('committed'),
+        (error: { readonly code?: string }) => ends.push(error.code),
+      )
+    })
+    await app.send(queue, { orderId: 'a' })
+    await app.start()
+    await clock.advance(100)
+    // The second run of the message, which time has not stopped.
+    assert.deepEqual(ends, ['MILLRACE_LEASE_LOST', 'committed'])
+    assert.equal(app.counters()['orders']?.acked, 1)
+    await closeNow(app, clock)
   })
-  await app.send(queue, { orderId: 'a' })
-  await app.start()
-  await clock.advance(100)
-  // The second run of the message, which time has not stopped.
-  assert.deepEqual(ends, ['MILLRACE_LEASE_LOST', 'committed'])
-  assert.equal(app.counters()['orders']?.acked, 1)
-  await closeNow(app, clock)
-})
+}
+
+for (const how of ['a lease and no inbox', 'a lease and an inbox', 'a session'] as const) {
+  test(`a process that was stopped past its claim begins nothing of what it had in hand: ${how}`, async () => {
+    let stoppedMs = 0
+    let isOver = false
+    const clock = virtualClock()
+    // What `now` says after SIGCONT; the timers have not run yet.
+    const jumping = { now: () => clock.now() + stoppedMs, after: clock.after }
+    const session = sessionBroker((inner) => ({
+      ...inner,
+      receive: async (options) =>
+        (await inner.receive(options)).map((delivery) => {
+          const { ending, lost } = delivery.claim
+          const claim = { expiresAt: undefined, ending, lost, isOver: () => isOver }
+          return { ...delivery, claim }
+        }),
+    }))
+    const { app, queue } = await stage({
+      app: {
+        clock: jumping,
+        ...(how === 'a session' && { transport: session }),
+        ...(how === 'a lease and an inbox' && { inbox: memoryInbox({ transport: memory() }) }),
+      },
+    })
+    const begun: string[] = []
+    app.work(
+      queue,
+      ({ payload: { orderId }, attempt }) => {
+        begun.push(`${orderId} ${attempt}${isOver ? ', though it is over' : ''}`)
+        if (begun.length > 1) return
+        if (how === 'a session') isOver = true
+        else stoppedMs = 40_000
+      },
+      { concurrency: 3 },
+    )
+    await app.sendBatch(
+      queue,
+      ['a', 'b', 'c'].map((orderId) => ({ orderId })),
+    )
+    await app.start()
+    await clock.advance(0)
+    isOver = false
+    await clock.advance(60_000)
+    const ofOthers = begun.filter((one) => !one.startsWith('a'))
+    // Of leases that ended a store says that their holder vanished; the first runs would have been beside somebody else's.
+    assert.deepEqual(ofOthers, how === 'a session' ? ['b 1', 'c 1'] : ['b 2', 'c 2'])
+    assert.equal(begun[0], 'a 1')
+    await closeNow(app, clock)
+  })
+}

@@ -4,7 +4,7 @@ import { isMillraceError, PermanentError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { pause } from '../../src/model/clock.ts'
 import { sendsUnderWay } from '../../src/runtime/sends-under-way.ts'
-import { orderSchema, type StageOptions, stage } from './stage.ts'
+import { closeNow, orderSchema, type StageOptions, stage } from './stage.ts'
 
 /** Memory that takes a second for each call, and longer the longer it is told to. */
 async function slowToSend(options: StageOptions = {}) {
@@ -95,6 +95,19 @@ test('after timeoutMs close waits no longer, and a second close with 0 ends the 
     assert.equal(outcomes.length, 1)
     assert.notEqual(outcomes[0], 'stored')
   }
+})
+
+test('the signal of a batch ends its call to the backend', async () => {
+  const { app, clock, queue, backend, outcomes, note } = await slowToSend()
+  backend.takesMs = 100_000
+  const own = new AbortController()
+  note(app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'b' }], { signal: own.signal }))
+  await clock.advance(10)
+  own.abort()
+  await clock.advance(10)
+  assert.equal(outcomes.length, 1)
+  assert.notEqual(outcomes[0], 'stored')
+  await closeNow(app, clock)
 })
 
 test('a second close that would wait leaves the first its time', async () => {

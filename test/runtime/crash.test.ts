@@ -1,49 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  type App,
-  type Connector,
-  createMillrace,
-  type DeadLetterView,
-  silentLogger,
-} from 'millrace'
+import { type App, createMillrace, type DeadLetterView, silentLogger } from 'millrace'
+import { memoryBlobs } from 'millrace/blobs'
+import type { Fault } from '../../src/model/fault.ts'
 import { aroundSettlements } from '../faults/mortal.ts'
-import { closeNow, stage } from './stage.ts'
-
-/** A connector whose connection can be made to vanish, as that of a killed process: silence in both directions. */
-function mortal(connector: Connector): { readonly connector: Connector; kill(): void } {
-  let killed = false
-  const never = (): Promise<never> => new Promise(() => undefined)
-  return {
-    kill: () => {
-      killed = true
-    },
-    connector: {
-      name: connector.name,
-      connect: async (context) => {
-        const transport = await connector.connect(context)
-        return {
-          ...transport,
-          close: async () => undefined,
-          subscribe: async (queue, options) => {
-            const inner = await transport.subscribe(queue, options)
-            const { renew } = inner
-            return {
-              ...inner,
-              receive: (options) => (killed ? never() : inner.receive(options)),
-              settle: (batch) => (killed ? never() : inner.settle(batch)),
-              ...(renew && {
-                renew: (batch: Parameters<typeof renew>[0], leaseMs: number) =>
-                  killed ? never() : renew(batch, leaseMs),
-              }),
-              close: async () => undefined,
-            }
-          },
-        }
-      },
-    },
-  }
-}
+import { mortal } from './mortal.ts'
+import { closeNow, orderSchema, stage } from './stage.ts'
 
 test('a crash counts one attempt of class crashed, and what it held runs alone afterwards', async () => {
   const { app: second, clock, queue, store } = await stage()
@@ -134,26 +96,26 @@ test('three crashes make a message dead with class crashed, without a fourth run
   await closeNow(observer, clock)
 })
 
+type Stage = Awaited<ReturnType<typeof stage>>
+
 /** A process dies with one message in its hands. */
-async function killedWithSuspect({
-  clock,
-  queue,
-  store,
-}: Pick<Awaited<ReturnType<typeof stage>>, 'clock' | 'queue' | 'store'>): Promise<void> {
+async function killedWithSuspect(
+  { clock, queue, store, open }: Pick<Stage, 'clock' | 'queue' | 'store' | 'open'>,
+  orderId = 'suspect',
+): Promise<void> {
   const life = mortal(store)
-  const doomed = await createMillrace({
-    ...{ transport: life.connector, queues: [queue], clock, logger: silentLogger },
-  })
+  const doomed = await open({ transport: life.connector, logger: silentLogger })
   doomed.work(queue, () => new Promise(() => undefined), { concurrency: 1 })
-  await doomed.send(queue, { orderId: 'suspect' })
+  await doomed.send(queue, { orderId })
   await doomed.start()
   await clock.advance(100)
   life.kill()
 }
 
 test('while others run, a suspect is given back uncounted: their deaths are not its own', async () => {
-  const { app: second, clock, queue, store } = await stage({ queue: { handlerTimeoutMs: 120_000 } })
-  await killedWithSuspect({ clock, queue, store })
+  const on = await stage({ queue: { handlerTimeoutMs: 120_000 } })
+  const { app: second, clock, queue } = on
+  await killedWithSuspect(on)
 
   const order: string[] = []
   second.work(
@@ -170,16 +132,20 @@ test('while others run, a suspect is given back uncounted: their deaths are not 
   await clock.advance(45_000)
   await clock.advance(120_000)
   assert.deepEqual(order, ['long starts', 'long ends', 'suspect starts', 'suspect ends'])
-  assert.equal(second.counters()['orders']?.acked, 2)
+  const { acked, released } = second.counters().orders ?? {}
+  assert.deepEqual(
+    [acked, released],
+    [2, 1],
+    'it comes again when the other has ended, and not before',
+  )
   await closeNow(second, clock)
 })
 
 /** What a worker does that meets a suspect among others: each run, and each settlement of one as it begins and ends. */
 async function besideSuspect(attempts: number): Promise<readonly string[]> {
-  const { clock, queue, store } = await stage({
-    queue: { handlerTimeoutMs: 60_000, retry: { attempts } },
-  })
-  await killedWithSuspect({ clock, queue, store })
+  const on = await stage({ queue: { handlerTimeoutMs: 60_000, retry: { attempts } } })
+  const { clock, queue, store } = on
+  await killedWithSuspect(on)
 
   const order: string[] = []
   const slow = aroundSettlements(store, async (batch, settle) => {
@@ -218,4 +184,59 @@ test('what must run alone has no neighbours while it is settled without a run', 
   assert.ok(at > 0 && order.lastIndexOf('other') > at, order.join())
   assert.match(order[at - 1] ?? '', /^acked.* ends$/)
   assert.equal(order[at + 1], 'dead alone ends')
+})
+
+const late = orderSchema.refine(async () => true)
+const waits = {
+  'its schema answers late': { queue: { payload: late } },
+  'its body is fetched': { app: { claimCheck: { blobs: memoryBlobs() } } },
+}
+for (const [what, options] of Object.entries(waits)) {
+  test(`what runs alone has no neighbours though ${what}`, async () => {
+    const on = await stage(options)
+    const { app: second, clock, queue } = on
+    const suspect = 'suspect'.padEnd(100_000, '.')
+    await killedWithSuspect(on, suspect)
+
+    const order: string[] = []
+    second.work(
+      queue,
+      async ({ payload }) => {
+        const name = payload.orderId === suspect ? 'suspect' : payload.orderId
+        order.push(`${name} begins`)
+        await new Promise<void>((resolve) => clock.after(10_000, resolve))
+        order.push(`${name} ends`)
+      },
+      { concurrency: 10 },
+    )
+    await second.start()
+    while (order.length === 0) await clock.advance(1_000)
+    await second.send(queue, { orderId: 'other' })
+    await clock.advance(30_000)
+    assert.deepEqual(order, ['suspect begins', 'suspect ends', 'other begins', 'other ends'])
+    await closeNow(second, clock)
+  })
+}
+
+test('what runs alone waits for no settlement that waits for an open transaction', async () => {
+  const on = await stage()
+  const { clock, queue, open, store } = on
+  await killedWithSuspect(on)
+
+  const held: Fault = { code: 'held', retryable: true, outcome: 'notApplied' }
+  const second = await open({
+    transport: aroundSettlements(store, async (batch, settle) =>
+      batch.some(({ as }) => as === 'acked') && !order.includes('suspect')
+        ? batch.map(() => ({ ok: false, fault: held }))
+        : settle(batch),
+    ),
+  })
+  const order: string[] = []
+  second.work(queue, async ({ payload }) => void order.push(payload.orderId), { concurrency: 10 })
+  await second.send(queue, { orderId: 'held' })
+  await second.start()
+  await clock.advance(60_000)
+  assert.deepEqual(order, ['held', 'suspect'])
+  assert.equal(second.counters().orders?.acked, 2)
+  await closeNow(second, clock)
 })

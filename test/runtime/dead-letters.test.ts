@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { type DeadLetterView, PermanentError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { pause } from '../../src/model/clock.ts'
+import type { ConnectContext, Shelf } from '../../src/transport/transport.ts'
 import { closeNow, type StageOptions, stage } from './stage.ts'
 
 test('a page of dead letters has 50, the newest first, and the last page says that it is the last', async () => {
@@ -66,6 +67,8 @@ test('who is told of a death is told what the admin shows', async () => {
     shown?.attempts.map(({ message }) => message),
     ['broken 1', 'broken 2'],
   )
+  const message = await app.admin.messages.get(queue, id)
+  assert.deepEqual([message?.state, message?.attempt], ['dead', 2])
   await closeNow(app, clock)
 })
 
@@ -124,20 +127,12 @@ test('of all dead letters those that died first are redriven first', async () =>
 })
 
 test('a rate holds for a redrive of many, whatever part of the time the backend takes', async () => {
-  const store = memory()
-  const transport: StageOptions['transport'] = {
-    ...store,
-    connect: async (context) => {
-      const inner = await store.connect(context)
-      const { shelf } = inner
-      assert.ok(shelf)
-      const redrive: typeof shelf.redrive = async (...asked) => {
-        await pause(context.clock, 60)
-        return await shelf.redrive(...asked)
-      }
-      return { ...inner, shelf: { ...shelf, redrive } }
+  const transport = aroundShelf((shelf, { clock }) => ({
+    redrive: async (...asked) => {
+      await pause(clock, 60)
+      return await shelf.redrive(...asked)
     },
-  }
+  }))
   const { app, clock, queue } = await stage({ transport })
   app.work(queue, () => {
     throw new PermanentError('broken')
@@ -186,3 +181,44 @@ test('a redrive that is stopped has moved what it says, and takes the rest for n
   assert.deepEqual([depth, dead], [5, 25])
   await closeNow(app, clock)
 })
+
+test('a discard of many goes in steps of 500, and says how many there were', async () => {
+  const steps: number[] = []
+  const transport = aroundShelf((shelf) => ({
+    discard: (queue, ids, audit) => {
+      steps.push(ids.length)
+      return shelf.discard(queue, ids, audit)
+    },
+  }))
+  const { app, clock, queue } = await stage({ transport })
+  app.work(queue, () => {
+    throw new PermanentError('broken')
+  })
+  await app.start()
+  const ids = Array.from({ length: 1_103 }, (_, i) => `unknown-${i}`)
+  for (const place of [0, 499, 500, 1_102]) {
+    const { id } = await app.send(queue, { orderId: String(place) })
+    ids[place] = id
+  }
+  await clock.advance(100)
+  const { discarded, notFound } = await app.admin.deadLetters.discard(queue, { ids, reason: 'old' })
+  assert.deepEqual([discarded, notFound.length, steps], [4, 1_099, [500, 500, 103]])
+  assert.equal((await app.admin.stats(queue)).dead, 0)
+  await closeNow(app, clock)
+})
+
+/** On memory, with some calls of its shelf done otherwise. */
+function aroundShelf(
+  change: (shelf: Shelf, context: ConnectContext) => Partial<Shelf>,
+): NonNullable<StageOptions['transport']> {
+  const store = memory()
+  return {
+    ...store,
+    connect: async (context) => {
+      const inner = await store.connect(context)
+      const { shelf } = inner
+      assert.ok(shelf)
+      return { ...inner, shelf: { ...shelf, ...change(shelf, context) } }
+    },
+  }
+}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { defineQueue, type HandlerContext, hasCode, type MillraceError } from 'millrace'
+import { defineQueue, type HandlerContext, hasCode, MillraceError } from 'millrace'
 import { memory } from 'millrace/memory'
 import { memoryInbox } from 'millrace/testing'
 import { closeNow, orderSchema, stage } from './stage.ts'
@@ -66,8 +66,8 @@ test('two runs of one key at the same time commit one effect; the other ends as 
   await clock.advance(5_000)
   assert.equal(committed, 1)
   assert.deepEqual(codes, ['MILLRACE_DUPLICATE'])
-  const counters = app.counters()['orders']
-  assert.deepEqual([counters?.acked, counters?.duplicates, counters?.dead], [2, 1, 0])
+  const { acked, duplicates, released, dead } = app.counters()['orders'] ?? {}
+  assert.deepEqual([acked, duplicates, released, dead], [2, 1, 0, 0])
   await closeNow(app, clock)
 })
 
@@ -88,31 +88,77 @@ test('an effect that fails leaves nothing: the message is tried again and its ke
   await closeNow(app, clock)
 })
 
-test('a failure after the commit is told, then once a minute how many, and the messages stay acked', async () => {
-  const { app, clock, queue, lines } = await shared()
-  let runs = 0
+/** The inbox is a store of its own: the ack follows the commit. */
+async function apart() {
+  return stage({
+    queue: { idempotencyKey: (payload) => payload.orderId },
+    app: { inbox: memoryInbox() },
+  })
+}
+
+for (const [where, open] of Object.entries({ 'one store': shared, 'two stores': apart }))
+  test(`${where}: a failure after the commit is told, then once a minute how many, and the messages stay acked`, async () => {
+    const { app, clock, queue, lines } = await open()
+    let runs = 0
+    app.work(queue, async (_message, ctx) => {
+      runs++
+      await ctx.tx(() => undefined)
+      throw new Error('after the fact')
+    })
+    const told = (): readonly string[] =>
+      lines.flatMap(({ level, message }) =>
+        level === 'warn' && message.includes('were committed')
+          ? ['many']
+          : message.includes('after its effect')
+            ? ['one']
+            : [],
+      )
+    for (const orderId of ['a', 'b', 'c']) await app.send(queue, { orderId })
+    await app.start()
+    await clock.advance(50_000)
+    assert.deepEqual([runs, app.counters()['orders']?.acked, told()], [3, 3, ['one']])
+    await clock.advance(550_000)
+    await app.send(queue, { orderId: 'd' })
+    await clock.advance(1_000)
+    assert.deepEqual([runs, app.counters()['orders']?.acked, told()], [4, 4, ['one', 'many']])
+    assert.ok(lines.some(({ message }) => message.includes('3 handlers failed')))
+    await closeNow(app, clock)
+  })
+
+test('a second ctx.tx after a commit leaves no dead letter, and close tells of those that nobody was told of yet', async () => {
+  const { app, clock, queue, lines } = await shared({ retry: { attempts: 2 } })
+  let second = 0
   app.work(queue, async (_message, ctx) => {
-    runs++
     await ctx.tx(() => undefined)
-    throw new Error('after the fact')
+    await ctx.tx(() => void second++)
   })
   const told = (): readonly string[] =>
-    lines.flatMap(({ level, message }) =>
-      level === 'warn' && message.includes('were committed')
-        ? ['many']
-        : message.includes('after its effect')
-          ? ['one']
-          : [],
-    )
+    lines.flatMap(({ level, message }) => (level === 'warn' ? [message] : []))
   for (const orderId of ['a', 'b', 'c']) await app.send(queue, { orderId })
   await app.start()
   await clock.advance(50_000)
-  assert.deepEqual([runs, app.counters()['orders']?.acked, told()], [3, 3, ['one']])
-  await clock.advance(550_000)
-  await app.send(queue, { orderId: 'd' })
+  assert.deepEqual([second, app.counters()['orders']?.acked, told().length], [0, 3, 1])
+  assert.deepEqual((await app.admin.deadLetters.list(queue)).items, [])
+  await closeNow(app, clock)
+  assert.equal(told().length, 2)
+  assert.match(told()[1] ?? '', /2 handlers failed after their effects were committed, .* twice/)
+})
+
+test('a second ctx.tx after one that failed makes a dead letter', async () => {
+  const { app, clock, queue } = await shared()
+  app.work(queue, async (_message, ctx) => {
+    await ctx
+      .tx(() => {
+        throw new Error('the database said no')
+      })
+      .catch(() => undefined)
+    await ctx.tx(() => undefined)
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
   await clock.advance(1_000)
-  assert.deepEqual([runs, app.counters()['orders']?.acked, told()], [4, 4, ['one', 'many']])
-  assert.ok(lines.some(({ message }) => message.includes('3 handlers failed')))
+  const letter = await app.admin.deadLetters.show(queue, id)
+  assert.equal(letter?.attempts[0]?.code, 'MILLRACE_TX_ONCE')
   await closeNow(app, clock)
 })
 
@@ -181,6 +227,21 @@ test('ctx.send inside ctx.tx commits or vanishes with it, awaited or not', async
   await app.start()
   await clock.advance(10_000)
   assert.deepEqual(handled, ['parent 1', 'parent 2', 'child-2 1'])
+  await closeNow(app, clock)
+})
+
+test('ctx.send inside ctx.tx takes the options that app.send takes', async () => {
+  const { app, clock, queue } = await shared()
+  app.work(queue, async (message, ctx) => {
+    if (message.payload.orderId !== 'parent') return
+    const options = { id: 'child', delayMs: 60_000, priority: 7, idempotencyKey: 'key' }
+    await ctx.tx(() => void ctx.send(queue, { orderId: 'child' }, options))
+  })
+  await app.send(queue, { orderId: 'parent' })
+  await app.start()
+  await clock.advance(1_000)
+  const child = await app.admin.messages.get(queue, 'child')
+  assert.deepEqual([child?.state, child?.priority, child?.idempotencyKey], ['scheduled', 7, 'key'])
   await closeNow(app, clock)
 })
 
@@ -293,6 +354,56 @@ test('an effect that its time runs out in commits nothing and is a failed attemp
   await closeNow(app, clock)
 })
 
+test('an effect whose turn comes when its time is over is not begun', async () => {
+  const { app, clock, queue } = await shared({ handlerTimeoutMs: 500, retry: { attempts: 1 } })
+  const wait = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve))
+  const began: string[] = []
+  app.work(
+    queue,
+    async ({ headers }, ctx) => {
+      const who = headers['who'] ?? ''
+      if (who === 'late') await wait(150)
+      await ctx.tx(async () => {
+        began.push(who)
+        await wait(450)
+        throw new Error('no effect')
+      })
+    },
+    { concurrency: 2 },
+  )
+  await app.start()
+  await app.send(queue, { orderId: 'a' }, { headers: { who: 'late' } })
+  await clock.advance(100)
+  // Ends 50 ms after the time of the other, which waits for it: they have one key.
+  await app.send(queue, { orderId: 'a' }, { headers: { who: 'first' } })
+  await clock.advance(2_000)
+  assert.deepEqual([began, app.counters()['orders']?.dead], [['first'], 2])
+  await closeNow(app, clock)
+})
+
+test('what goes wrong in an effect whose message is lost means that, unless it says more itself', async () => {
+  const { app, clock, queue } = await shared()
+  const unknown = new MillraceError('MILLRACE_OUTCOME_UNKNOWN', 'the answer to COMMIT was lost')
+  const errors = [new Error('the server ended the connection'), unknown]
+  const codes: string[] = []
+  app.work(queue, async (_message, ctx) => {
+    const failing = async (): Promise<void> => {
+      await new Promise<void>((resolve) => clock.after(15_000, resolve))
+      throw errors.shift()
+    }
+    await ctx.tx(failing).catch(({ code }: MillraceError) => void codes.push(code))
+  })
+  await app.start()
+  for (const orderId of ['a', 'b']) {
+    const { id } = await app.send(queue, { orderId })
+    await clock.advance(100)
+    await app.admin.messages.cancel(queue, id)
+    await clock.advance(20_000)
+  }
+  assert.deepEqual(codes, ['MILLRACE_LEASE_LOST', 'MILLRACE_OUTCOME_UNKNOWN'])
+  await closeNow(app, clock)
+})
+
 test('with the inbox in another store the key alone decides', async () => {
   const rows: string[] = []
   const { app, clock, queue } = await stage({
@@ -341,6 +452,30 @@ test('a redrive of what the inbox may have forgotten asks for force', async () =
   assert.equal((await later.admin.stats(queue)).dead, 1)
   await refuse()
   await closeNow(later, clock)
+})
+
+test('what is just as old as the inbox remembers may be redriven, and nothing older', async () => {
+  const store = memory()
+  const ttlMs = 30 * 86_400_000
+  const { app, clock, queue, open } = await stage({
+    transport: store,
+    queue: { retry: { attempts: 1 } },
+    app: { inbox: memoryInbox({ transport: store, ttlMs }) },
+  })
+  app.work(queue, () => {
+    throw new Error('no')
+  })
+  const { id } = await app.send(queue, { orderId: 'a' })
+  await app.start()
+  await clock.advance(1_000)
+  const letter = await app.admin.deadLetters.show(queue, id)
+  await closeNow(app, clock)
+  const { deadLetters } = (await open()).admin
+  await clock.advance((letter?.attempts[0]?.at ?? 0) + ttlMs - clock.now())
+  const redrive = () => deadLetters.redrive(queue, { ids: [id], dryRun: true })
+  assert.equal((await redrive()).matched, 1)
+  await clock.advance(1)
+  await assert.rejects(redrive(), { code: 'MILLRACE_REDRIVE_TOO_OLD' })
 })
 
 test('what ctx.tx left behind cannot send into a transaction that has ended', async () => {

@@ -57,6 +57,31 @@ test('A body that comes after the close has begun ends nothing that still runs',
   assert.equal(app.counters().orders?.acked, 1)
 })
 
+test('A close waits for no body: its message goes back at once, uncounted', async () => {
+  for (const away of [false, true]) {
+    const { blobs, answer } = slowBlobs()
+    const get = away ? () => Promise.reject(new Error('the blobs are away')) : blobs.get
+    const claimCheck = { blobs: { ...blobs, get } }
+    const { app, clock, queue, open } = await stage({ app: { claimCheck } })
+    app.work(queue, () => assert.fail('it has no body'))
+    const { id } = await app.send(queue, large)
+    await app.start()
+    await clock.advance(10)
+    let closed = false
+    const closing = app.close({ timeoutMs: 30_000 }).then(() => {
+      closed = true
+    })
+    await clock.advance(10)
+    assert.ok(closed, away ? 'it does not wait to ask again' : 'it does not wait for the answer')
+    await closing
+    answer()
+    const other = await open({ claimCheck: { blobs } })
+    const back = await other.admin.messages.get(queue, id)
+    assert.deepEqual([back?.attempt, back?.attempts], [1, []])
+    await closeNow(other, clock)
+  }
+})
+
 test('A close while the inbox is asked fetches no body, or does not wait for it', async () => {
   const { blobs } = slowBlobs()
   const asked = Promise.withResolvers<void>()
@@ -113,7 +138,8 @@ test('A layer whose way to a body throws is as blobs that are away: the message 
   }
   const { app, clock, queue } = await stage({ app: { transport: throwing } })
   const attempts: number[] = []
-  app.work(queue, ({ attempt }) => void attempts.push(attempt))
+  // The slot that it waits in is the only one.
+  app.work(queue, ({ attempt }) => void attempts.push(attempt), { concurrency: 1 })
   await app.send(queue, small)
   await app.start()
   await clock.advance(5_000)

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defineQueue } from 'millrace'
 import type { InboxConnector, InboxKey } from 'millrace/inbox'
 import { memoryInbox } from 'millrace/testing'
+import { z } from 'zod'
 import { closeNow, stage } from './stage.ts'
 
 /** An inbox that answers nothing while it is `away`, and what it was asked to record. */
 function leaving() {
   const inner = memoryInbox()
-  const state: { away: 'no' | 'seen' | 'record'; recorded: InboxKey[] } = {
+  const state: { away: 'no' | 'seen' | 'record'; asked: number; recorded: InboxKey[] } = {
     away: 'no',
+    asked: 0,
     recorded: [],
   }
   const connector: InboxConnector<undefined> = {
@@ -18,6 +21,7 @@ function leaving() {
       return {
         ...inbox,
         seen: async (keys) => {
+          state.asked += 1
           if (state.away === 'seen') throw new Error('no inbox there')
           return inbox.seen(keys)
         },
@@ -64,7 +68,12 @@ test('a message whose key could not be recorded is not acked: it comes again, un
   await app.start()
   await clock.advance(10_000)
   assert.equal(app.counters().orders?.acked, 0)
-  assert.ok(attempts.length > 2 && attempts.every((attempt) => attempt === 1), String(attempts))
+  // About one a second: an inbox that is away now will hardly be back at once.
+  assert.ok(attempts.length > 2 && attempts.length < 12, String(attempts.length))
+  assert.ok(
+    attempts.every((attempt) => attempt === 1),
+    String(attempts),
+  )
   state.away = 'no'
   await clock.advance(2_000)
   assert.equal(app.counters().orders?.acked, 1)
@@ -93,9 +102,28 @@ test('a handler that lives with the failure of its ctx.tx has handled its messag
   await closeNow(app, clock)
 })
 
+test('while the inbox is away it is asked about once a second, however much waits, and a close waits for none of that', async () => {
+  const { state, connector } = leaving()
+  const { app, clock, queue } = await stage({ app: { inbox: connector } })
+  app.work(queue, () => undefined, { concurrency: 10 })
+  const many = Array.from({ length: 200 }, (_, i) => ({ orderId: `${i}` }))
+  await app.sendBatch(queue, many)
+  state.away = 'seen'
+  await app.start()
+  await clock.advance(10_000)
+  assert.ok(state.asked >= 5 && state.asked <= 12, String(state.asked))
+  let closed = false
+  const closing = app.close().then(() => {
+    closed = true
+  })
+  await clock.advance(10)
+  assert.equal(closed, true)
+  await closing
+})
+
 test('of a batch each message goes by its own key', async () => {
   const { connector } = leaving()
-  const { app, clock, queue } = await stage({
+  const { app, clock, queue, open } = await stage({
     queue: { idempotencyKey: ({ orderId }) => orderId },
     app: { inbox: connector },
   })
@@ -104,9 +132,14 @@ test('of a batch each message goes by its own key', async () => {
   await app.start()
   await app.send(queue, { orderId: 'b' })
   await clock.advance(100)
-  await app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'b' }, { orderId: 'c' }])
+  // A sender of another version: what does not fit the schema has no key.
+  const loose = defineQueue({ name: queue.name, owner: queue.owner, payload: z.unknown() })
+  const other = await open({ queues: [loose] })
+  await other.sendBatch(loose, [{}, { orderId: 'a' }, {}, { orderId: 'b' }, { orderId: 'c' }])
   await clock.advance(100)
-  assert.deepEqual([ran, app.counters().orders?.duplicates], [['b', 'a', 'c'], 1])
+  const { duplicates, dead } = app.counters().orders ?? {}
+  assert.deepEqual([ran, duplicates, dead], [['b', 'a', 'c'], 1, 2])
+  await closeNow(other, clock)
   await closeNow(app, clock)
 })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
 import { defineQueue, hasCode, PermanentError } from 'millrace'
+import { memoryInbox } from 'millrace/testing'
 import { closeNow, orderSchema, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => undefined)
@@ -75,7 +76,7 @@ test('at the limit of close the signal fires and messages go back uncounted', as
     ctx.signal.addEventListener('abort', () => reasons.push(ctx.signal.reason))
     return never()
   })
-  const { id } = await app.send(queue, { orderId: 'a' })
+  const sent = await app.sendBatch(queue, [{ orderId: 'a' }, { orderId: 'b' }])
   await app.start()
   await clock.advance(100)
   const closed = app.close({ timeoutMs: 1_000 })
@@ -83,13 +84,16 @@ test('at the limit of close the signal fires and messages go back uncounted', as
   assert.equal(reasons.length, 0)
   await clock.advance(2_000)
   await closed
-  assert.ok(hasCode(reasons[0], 'MILLRACE_SHUTTING_DOWN'))
-  assert.equal(app.counters().orders?.released, 1, 'given back at once, not left to the backend')
+  assert.equal(reasons.length, 2)
+  for (const reason of reasons) assert.ok(hasCode(reason, 'MILLRACE_SHUTTING_DOWN'))
+  assert.equal(app.counters().orders?.released, 2, 'given back at once, not left to the backend')
   const other = await open()
-  const message = await other.admin.messages.get(queue, id)
-  assert.equal(message?.state, 'ready')
-  assert.equal(message?.attempt, 1)
-  assert.deepEqual(message?.attempts, [])
+  for (const { id } of sent) {
+    const message = await other.admin.messages.get(queue, id)
+    assert.equal(message?.state, 'ready')
+    assert.equal(message?.attempt, 1)
+    assert.deepEqual(message?.attempts, [])
+  }
   await closeNow(other, clock)
 })
 
@@ -115,6 +119,28 @@ test('a handler that never settles frees its slot, and health says so', async ()
   assert.match(health.reasons.join(), /2 handler\(s\) still run/)
   assert.equal(app.counters()['orders']?.dead, 2)
   await closeNow(app, clock)
+})
+
+test('a closed app leaves no timer, whatever has happened to its handlers', async () => {
+  const { app, clock, queue } = await stage({
+    queue: { handlerTimeoutMs: 1_000, retry: { attempts: 1 } },
+    app: { inbox: memoryInbox() },
+  })
+  app.work(queue, ({ payload }, { signal }) => {
+    const ends = async (): Promise<void> => {
+      if (payload.orderId === 'late') await new Promise((resolve) => (signal.onabort = resolve))
+    }
+    return ends()
+  })
+  await app.send(queue, { orderId: 'late' })
+  await app.send(queue, { orderId: 'fine' })
+  await app.start()
+  await clock.advance(1_500)
+  assert.deepEqual([app.counters().orders?.acked, app.counters().orders?.dead], [2, 0])
+  const closed = app.close()
+  await clock.advance(0)
+  await closed
+  assert.equal(clock.nextDueAt(), undefined)
 })
 
 test('a handler that ends long after its time was given up is forgotten by health', async () => {
@@ -301,7 +327,8 @@ type Stage = Awaited<ReturnType<typeof stage>>
 /** Buries a message while the hook goes on. */
 async function buryOne(hook: (made: Stage) => Promise<void>): Promise<Stage> {
   const made: Stage = await stage({ app: { onDeadLetter: () => hook(made) } })
-  made.app.work(made.queue, () => {
+  made.app.work(made.queue, ({ payload }) => {
+    if (payload.orderId === 'endless') return never()
     throw new PermanentError('no')
   })
   await made.app.start()
@@ -330,6 +357,8 @@ test('close waits for who is told of a dead letter, who may still send', async (
 test('close waits no longer than its time for who is told of a dead letter, and not at all in a hurry', async () => {
   const endless = () => new Promise<void>(() => undefined)
   const slow = await buryOne(endless)
+  await slow.app.send(slow.queue, { orderId: 'endless' })
+  await slow.clock.advance(10)
   const from = slow.clock.now()
   let closedAt = 0
   const closing = slow.app.close({ timeoutMs: 3_000 }).then(() => {

@@ -110,7 +110,12 @@ test('send, sendBatch, work and close refuse whatever is no option', async () =>
   }
   assert.throws(() => app.work(queue, () => 1, null as never), refusedWith('got null'))
   assert.throws(() => app.close(5 as never), refusedWith('got 5'))
+  for (const timeoutMs of [-1, 86_400_001, Number.NaN, '5']) {
+    assert.throws(() => app.close({ timeoutMs } as never), refusedWith('timeoutMs: expected'))
+  }
   assert.equal((await app.admin.stats(queue)).depth, 0)
+  // What is left of somebody's time need not be whole.
+  for (const timeoutMs of [0.5, 86_400_000]) void app.close({ timeoutMs })
   await closeNow(app, clock)
 })
 

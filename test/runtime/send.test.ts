@@ -100,6 +100,36 @@ test('a batch whose schema answers late stores in order; what nobody waits for a
   await closeNow(app, clock)
 })
 
+test('a batch of which the schema answers some late keeps its order', async () => {
+  const { app, clock, queue, open } = await stage()
+  const { validate, ...standard } = queue.schema['~standard']
+  const some = {
+    ...queue,
+    schema: {
+      '~standard': {
+        ...standard,
+        validate: (value: unknown) => {
+          const isLate = (value as { orderId: string }).orderId.startsWith('late')
+          return isLate ? Promise.resolve(validate(value)) : validate(value)
+        },
+      },
+    },
+  }
+  const slow = await open({ queues: [some] })
+  const names = ['a', 'late b', 'c', 'late d']
+  const sent = await slow.sendBatch(
+    some,
+    names.map((orderId) => ({ orderId })),
+  )
+  const stored = await Promise.all(sent.map(({ id }) => app.admin.messages.get(queue, id)))
+  assert.deepEqual(
+    stored.map((message) => message?.payload),
+    names.map((orderId) => ({ orderId })),
+  )
+  await closeNow(slow, clock)
+  await closeNow(app, clock)
+})
+
 test('a batch is all or nothing: one conflict stores none', async () => {
   const { app, clock, queue } = await stage()
   await app.send(queue, { orderId: 'x' }, { idempotencyKey: 'k-1' })
@@ -484,6 +514,16 @@ test('a batch inside a synchronous transaction is in it when the call returns', 
   db.exec('COMMIT')
   assert.equal((await done).length, 2)
   assert.equal((await app.admin.stats(queue)).depth, 2)
+  // All or nothing, also where the transaction is committed all the same.
+  await app.send(queue, { orderId: 'd' }, { idempotencyKey: 'known' })
+  db.exec('BEGIN IMMEDIATE')
+  const conflict = app.sendBatch(queue, [{ orderId: 'e' }, { orderId: 'f' }], {
+    idempotencyKey: (_payload, i) => ['new', 'known'][i],
+    tx: db,
+  })
+  db.exec('COMMIT')
+  await assert.rejects(conflict, code('MILLRACE_IDEMPOTENCY_CONFLICT'))
+  assert.equal((await app.admin.stats(queue)).depth, 3)
   await app.close()
   db.close()
   await rm(folder, { recursive: true })

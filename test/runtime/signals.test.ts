@@ -206,6 +206,44 @@ test('signals: waiting for an echo keeps no process alive', async () => {
   assert.ok(timers() <= before, `${timers()} timers, ${before} before`)
 })
 
+test('signals: true of an app that is still starting ends its start as one that was wanted', async () => {
+  const ours = listenersFromNow()
+  const other = defineQueue({ name: 'other', owner: 'o', payload: orderSchema })
+  const { app, clock, queue } = await stage({ app: { signals: true }, beside: [other] })
+  let runs = 0
+  for (const one of [queue, other]) {
+    app.work(one, () => void runs++)
+    await app.send(one, { orderId: 'a' })
+  }
+  const starting = app.start()
+  for (const listener of ours('SIGTERM')) listener('SIGTERM')
+  await starting
+  await clock.advance(1_000)
+  await app.close()
+  assert.equal(runs, 0)
+})
+
+test('signals: true of an app that only sends finishes what it sends, and a start that comes too late was wanted so, once', async () => {
+  const ours = listenersFromNow()
+  const { app, clock, queue, open } = await stage({ app: { signals: true } })
+  const sending = app.send(queue, { orderId: 'a' })
+  for (const listener of ours('SIGTERM')) listener('SIGTERM')
+  await clock.advance(0)
+  const { id } = await sending
+  const late = app.send(queue, { orderId: 'b' })
+  await assert.rejects(late, { code: 'MILLRACE_CLOSED' })
+  await app.start()
+  await clock.advance(1_000)
+  await app.close()
+  assert.equal(ours('SIGTERM').length + ours('SIGINT').length, 0)
+  const other = await open({ signals: false })
+  assert.equal((await other.admin.messages.get(queue, id))?.state, 'ready')
+  await app.start()
+  const byHand = await open({ signals: true })
+  await byHand.close()
+  await assert.rejects(byHand.start(), { code: 'MILLRACE_CLOSED' })
+})
+
 test('signals: true drains at the first signal, aborts at the second and stops listening', async () => {
   const ours = listenersFromNow()
   const { app, clock, queue, lines, open } = await stage({ app: { signals: true } })
@@ -217,8 +255,9 @@ test('signals: true drains at the first signal, aborts at the second and stops l
     return new Promise(() => undefined)
   })
   const { id } = await app.send(queue, { orderId: 'a' })
-  assert.equal(ours('SIGTERM').length, 0)
+  assert.equal(ours('SIGTERM').length, 1)
   await app.start()
+  assert.equal(ours('SIGTERM').length, 1)
   await clock.advance(100)
   const arrive = (name: Name): void => {
     for (const listener of ours(name)) listener(name)

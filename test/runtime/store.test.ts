@@ -24,6 +24,7 @@ function watched(problems: readonly string[] = []): Watched {
   const closing = (what: string, close: () => Promise<void>) => async (): Promise<void> => {
     acts.push(`close ${what}`)
     await close()
+    acts.push(`${what} is closed`)
   }
   return {
     acts,
@@ -66,7 +67,10 @@ test('the store is opened before the transport, pruned now and then, and closed 
   await closed
   assert.deepEqual(
     [...new Set(acts)],
-    ['open store', 'open transport', 'prune store', 'close transport', 'close store'],
+    [
+      ...['open store', 'open transport', 'prune store'],
+      ...['close transport', 'transport is closed', 'close store', 'store is closed'],
+    ],
   )
 })
 
@@ -92,7 +96,7 @@ test('a store is closed when the transport fails to open, and one that is none i
   await assert.rejects(createMillrace({ ...common, transport, store }), (error: unknown) =>
     hasCode(error, 'MILLRACE_UNAVAILABLE'),
   )
-  assert.deepEqual(acts, ['open store', 'close store'])
+  assert.deepEqual(acts, ['open store', 'close store', 'store is closed'])
   const none: StoreConnector = JSON.parse('{"name":"none"}')
   await assert.rejects(createMillrace({ ...common, transport: memory(), store: none }), /store:/)
 })

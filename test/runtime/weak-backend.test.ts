@@ -119,3 +119,25 @@ test('where a delayed message would leave the order of its key, one with a key i
     'readyAt: lanes keeps keys in order, and a message with a key that waits would leave its place; leave the delay out',
   ])
 })
+
+test('where messages cannot be found by id and queues not paused, that is said, and nothing is guessed', async (t) => {
+  const below = memory()
+  const transport: Connector = {
+    name: 'weak',
+    connect: async (context) => {
+      const { browse, ...inner } = await below.connect(context)
+      return { ...inner, ...(browse && { browse: { gauge: browse.gauge } }) }
+    },
+  }
+  const app = await createMillrace({ transport, queues: [orders] })
+  t.after(() => app.close())
+  const { admin } = app
+  const { id } = await app.send(orders, 'a')
+  const refusals = [
+    [admin.messages.get(orders, id), /cannot show a message by its id while it waits; a broker/],
+    [admin.messages.cancel(orders, id), /cannot cancel a message by its id; let the handler/],
+    [admin.pause(orders), /cannot pause a queue; give createMillrace a store/],
+    [admin.resume(orders), /cannot pause a queue; give createMillrace a store/],
+  ] as const
+  for (const [asked, expected] of refusals) await assert.rejects(asked, expected)
+})

@@ -234,6 +234,8 @@ test('shed: the newest of a priority displace the oldest of it, none that is mor
     ),
   )
   await closeNow(app, clock)
+  const atClose = lines.filter(({ message }) => /2 messages of it were shed/.test(message))
+  assert.equal(atClose.length, 1, 'close tells of those that came within a minute of the first')
 })
 
 test('shed: to the dead letters, where they say why and can be redriven', async () => {

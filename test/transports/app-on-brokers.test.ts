@@ -1,33 +1,13 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { createMillrace, defineQueue, type MillraceOptions, PermanentError } from 'millrace'
-import { kafka } from 'millrace/kafka'
-import { nats } from 'millrace/nats'
-import { rabbitmq } from 'millrace/rabbitmq'
-import { redis } from 'millrace/redis'
-import { sqs } from 'millrace/sqs'
+import { createMillrace, defineQueue, PermanentError } from 'millrace'
 import { memoryStore } from 'millrace/store'
 import { memoryInbox } from 'millrace/testing'
 import { z } from 'zod'
 import { silentLogger } from '../../src/model/logger.ts'
-import { type BackendName, backendUrl } from '../backends.ts'
+import { backendUrl } from '../backends.ts'
+import { brokerConnectors, type Connector } from './broker-connectors.ts'
 import { until } from './until.ts'
-
-type Connector = MillraceOptions['transport']
-
-const account = {
-  region: 'elasticmq',
-  credentials: { accessKeyId: 'x', secretAccessKey: 'x' },
-} as const
-
-const subjects: readonly (readonly [string, BackendName, (url: string) => Connector])[] = [
-  ['redis', 'redis 7', (url) => redis({ url })],
-  ['rabbitmq', 'rabbitmq', (url) => rabbitmq({ url })],
-  ['nats', 'nats', (url) => nats({ servers: url })],
-  ['sqs', 'sqs elasticmq', (endpoint) => sqs({ ...account, endpoint })],
-  ['kafka, held', 'kafka', (broker) => kafka({ brokers: [broker], retry: 'hold' })],
-  ['kafka, parked', 'kafka', (broker) => kafka({ brokers: [broker], retry: 'park' })],
-]
 
 const TRICKLE = 120
 
@@ -50,7 +30,7 @@ async function appOn(t: TestContext, transport: Connector) {
   return { app, orders }
 }
 
-for (const [name, backend, connector] of subjects) {
+for (const [name, backend, connector] of brokerConnectors) {
   const url = backendUrl(backend)
   if (url === undefined) continue
 

@@ -29,6 +29,33 @@ const mail = defineQueue({
 })
 
 for (const { name, url } of servers) {
+  test(`${name}: queues in one schema and the inbox in another are one database, and nobody is told to name an outbox`, async (t) => {
+    const [queuesIn, inboxIn] = [freshSchema(), freshSchema()]
+    const pool = nodePool(url)
+    const warnings: string[] = []
+    const app = await createMillrace({
+      transport: postgres({ pool, schema: queuesIn }),
+      inbox: postgresInbox({ pool, schema: inboxIn }),
+      queues: [mail],
+      logger: { ...silentLogger, warn: (message) => void warnings.push(message) },
+    })
+    t.after(async () => {
+      await app.close({ timeoutMs: 0 })
+      await Promise.all([queuesIn, inboxIn].map((schema) => dropSchema(url, schema)))
+      await pool.end()
+    })
+    const heard: string[] = []
+    app.work(mail, async ({ payload }, ctx) => {
+      heard.push(payload.to)
+      if (payload.to === 'first')
+        await ctx.tx(async () => void (await ctx.send(mail, { to: 'second' })))
+    })
+    await app.start()
+    await app.send(mail, { to: 'first' })
+    await until('what was sent within the transaction', () => heard.includes('second'))
+    assert.deepEqual([warnings, app.admin.backend().notes], [[], []])
+  })
+
   test(`${name}: business rows in Postgres and the message in SQLite follow one commit`, async () => {
     const schema = freshSchema()
     const pool = nodePool(url)

@@ -344,6 +344,43 @@ for (const { name, open } of [...sqliteOutboxClients, ...postgresOutboxClients()
     },
   )
 
+  about('queues that name one ordering key go side by side', async (subject, outbox) => {
+    const [order, mail] = [envelope({ orderingKey: 'k' }), envelope({ orderingKey: 'k' })]
+    await add(subject, outbox, [order], 'orders')
+    await add(subject, outbox, [mail], 'mails')
+    const broker = recorder(({ queue }) => queue === 'orders')
+    const { published, failed } = await outbox.relay(10, broker.publish)
+    assert.deepEqual([published, failed.map(({ messageId }) => messageId)], [1, [order.id]])
+    assert.deepEqual(broker.taken(), [mail.id])
+  })
+
+  about(
+    'rows of keys that would fill a pass leave half of it to those without',
+    async (subject, outbox) => {
+      const keyed = Array.from({ length: 30 }, (_, n) => envelope({ orderingKey: `k-${n % 2}` }))
+      await add(subject, outbox, [...keyed, ...Array.from({ length: 10 }, () => envelope())])
+      const broker = recorder()
+      assert.equal((await outbox.relay(8, broker.publish)).taken, 8)
+      const withKey = broker.rows.filter((row) => row.envelope.orderingKey !== undefined)
+      assert.equal(withKey.length, 4)
+    },
+  )
+
+  about('what fails again and again goes behind what was never tried', async (subject, outbox) => {
+    const bad = Array.from({ length: 5 }, () => envelope())
+    const good = Array.from({ length: 5 }, () => envelope())
+    await add(subject, outbox, bad)
+    const isBad = new Set(bad.map(({ id }) => id))
+    const broker = recorder((row) => isBad.has(row.envelope.id))
+    assert.equal((await outbox.relay(5, broker.publish)).failed.length, 5)
+    await add(subject, outbox, good)
+    const addedAt = Date.now()
+    await until('the next ms', () => Date.now() > addedAt)
+    assert.equal((await outbox.stuck?.retry('orders', [...isBad]))?.length, 5)
+    await outbox.relay(5, broker.publish)
+    assert.deepEqual([...broker.taken()].sort(), good.map(({ id }) => id).sort())
+  })
+
   about('listeners hear of added rows', async (subject, outbox) => {
     let heard = 0
     const stop = outbox.onAdded?.(() => void heard++)

@@ -13,17 +13,35 @@ const mails = defineQueue({
   idempotencyKey: (payload) => payload.sentAt.toISOString(),
 })
 
+const mail = { to: 'ada', sentAt: '2026-01-01' }
+
 export async function right(): Promise<void> {
   const sent = await app.send(mails, { to: 'ada', sentAt: '2026-01-01' }, { delayMs: 5 })
   same<Equal<typeof sent, SendResult>>()
   const all = await app.sendBatch(mails, [{ to: 'ada', sentAt: '2026-01-01' }], { priority: 3 })
   same<Equal<typeof all, readonly SendResult[]>>()
   await app.send(mails, { to: 'ada', sentAt: '2026-01-01' }, { readyAt: new Date(), tx: {} })
+  // An adapter that is written in place gets its parameters typed; anything else is taken too, of whatever type.
+  await app.send(mails, mail, {
+    tx: {
+      execute: async (sql, params) => {
+        same<Equal<typeof sql, string>>()
+        same<Equal<typeof params, readonly unknown[]>>()
+        return []
+      },
+    },
+  })
+  await app.sendBatch(mails, [mail], { tx: { execute: (sql, params) => [{ sql, params }] } })
   // The functions that give each message of a batch its keys get what is sent.
   await app.sendBatch(mails, [{ to: 'ada', sentAt: '2026-01-01' }], {
     idempotencyKey: (payload, index) => `${payload.to}-${index}`,
     dedupeKey: (payload) => payload.sentAt,
   })
+}
+
+export async function inSome<Tx>(tx: Tx, unsaid: unknown): Promise<void> {
+  await app.send(mails, mail, { tx })
+  await app.send(mails, mail, { tx: unsaid })
 }
 
 export async function wrong(): Promise<void> {

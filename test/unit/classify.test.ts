@@ -33,6 +33,7 @@ const table: readonly (readonly [string, object])[] = [
   ['throttled HTTP_429', err({ status: 429 })],
   ['throttled HTTP_429 7000', err({ status: 429, headers: { 'Retry-After': '7' } })],
   ['throttled HTTP_429 30000', err({ status: 429, headers: { 'ratelimit-reset': '30' } })],
+  ['throttled HTTP_429 7000', err({ status: 429, response: { headers: { 'retry-after': '7' } } })],
   ['throttled HTTP_503 7000', err({ statusCode: 503, headers: { 'retry-after': '7' } })],
   [
     'throttled HTTP_503 0',
@@ -45,6 +46,7 @@ const table: readonly (readonly [string, object])[] = [
   ['transient HTTP_425', err({ status: 425 })],
   ['transient HTTP_500', err({ response: { status: 500, headers: {} } }, 'AxiosError')],
   ['transient HTTP_599', err({ response: { statusCode: 599 } })],
+  ['throttled HTTP_429 7000', err({ status: 429, response: { headers: { 'retry-after': '7' } } })],
   ['permanent HTTP_400', err({ status: 400 })],
   ['permanent HTTP_410', new Response(null, { status: 410 })],
   ['permanent HTTP_301', err({ status: 301 })],

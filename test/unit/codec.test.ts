@@ -48,6 +48,25 @@ test('JSON values round-trip, with NUL, lone surrogates, minus zero and odd keys
   assert.equal(({} as { polluted?: boolean }).polluted, undefined)
 })
 
+test('JSON.rawJSON travels only where its text is what JavaScript writes for its value', () => {
+  const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): object }
+  const digits = /JSON\.rawJSON .*send it as a string/
+  const otherwise = [
+    '12345678901234567890',
+    '0.1234567890123456789',
+    '1.50',
+    '1e999',
+    '1e2',
+    '"\\u0061"',
+  ]
+  for (const text of otherwise) refused({ a: [rawJSON(text)] }, digits, 'a[0]')
+  refused(rawJSON('9007199254740993'), digits, '')
+  refused({ a: { toJSON: () => rawJSON('9007199254740993') } }, digits, 'a')
+  assert.throws(() => jsonCodec.encodeDecoded?.({ a: rawJSON('9007199254740993') }), digits)
+  const same = ['12', '1.5', 'null', 'true', '"a"', '9007199254740991'].map((text) => rawJSON(text))
+  assert.deepStrictEqual(trip(same), [12, 1.5, null, true, 'a', 9_007_199_254_740_991])
+})
+
 test('what JSON changes by design arrives in its JSON form', () => {
   const when = new Date(0)
   assert.deepStrictEqual(trip({ when, gone: undefined }), { when: '1970-01-01T00:00:00.000Z' })
@@ -191,6 +210,18 @@ test('an object that everything inherits toJSON from is written by it', () => {
   }
 })
 
+test('what everything inherits is not sent with it', () => {
+  const prototype: { everywhere?: unknown } = Object.prototype
+  prototype.everywhere = 'patched'
+  try {
+    const both = jsonCodec.encodeDecoded?.({ a: 1 })
+    assert.equal(String(both?.bytes), '{"a":1}')
+    assert.deepEqual(Object.keys(Object(both?.decoded)), ['a'])
+  } finally {
+    delete prototype.everywhere
+  }
+})
+
 test('bytes that are no JSON in UTF-8 are a SyntaxError at decode', () => {
   const bodies = [
     Buffer.from('{'),
@@ -209,8 +240,10 @@ test('the canonical form does not depend on the order of keys or on how a number
   )
   assert.equal(canonicalJson({ b: 1, a: undefined }), '{"b":1}')
   assert.notEqual(canonicalJson({ a: 1n }), canonicalJson({ a: 1 }))
+  assert.equal(canonicalJson(new Date(5)), 'Date(5)')
   assert.notEqual(canonicalJson(new Date(5)), canonicalJson('Date(5)'))
   assert.notEqual(canonicalJson(new Map([[1, 2]])), canonicalJson(new Set([1, 2])))
+  assert.notEqual(canonicalJson(new Set([1, 2])), canonicalJson([1, 2]))
 })
 
 test('fingerprints never change: stores remember them across versions', () => {

@@ -10,7 +10,7 @@ const queue = defineQueue({ name: 'orders', owner: 'team', payload: z.number() }
 function told(fault: Partial<Fault>): MillraceError {
   return faultError(
     { code: 'unavailable', retryable: true, outcome: 'notApplied', ...fault },
-    { queue, messageId: 'm1', bytes: 1, maxBytes: 2, retryAfterMs: () => 1_000 },
+    { queue, messageId: 'm1', bytes: 1, limits: { bodyBytes: 2 }, retryAfterMs: () => 1_000 },
   )
 }
 

@@ -119,3 +119,20 @@ test('with patience a flush that takes too long holds up no later one, up to a b
   assert.equal(gathered.size, 0)
   assert.equal(clock.nextDueAt(), undefined)
 })
+
+test('a flush that answers for fewer than it got rejects all of them, and the next call goes on', async () => {
+  let fewer = 1
+  const gathered = gatherer<number, number>({
+    maxBatch: 10,
+    flush: async (items) => items.slice(fewer),
+  })
+  const both = await Promise.allSettled([gathered.add(1), gathered.add(2)])
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  fewer = 0
+  // In a turn in which no flush is under way any more.
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(await gathered.add(3), 3)
+})

@@ -84,3 +84,18 @@ test('the answer says of each whether it is lost, and only that one is', async (
   assert.equal(seen.asked.length, asked)
   keeper.close()
 })
+
+test('renewals that failed say nothing of what is held after a time with nothing in hand', async () => {
+  const { clock, keeper, seen, hold } = scene(away)
+  hold(one)
+  await clock.advance(10_000)
+  assert.notEqual(keeper.failingSince, undefined)
+  keeper.letGo(one)
+  await clock.advance(LEASE_MS)
+  hold(other)
+  assert.equal(keeper.failingSince, undefined)
+  const { length } = seen.asked
+  await clock.advance(9_999)
+  assert.equal(seen.asked.length, length, 'and it is asked every third of a lease again')
+  keeper.close()
+})

@@ -130,6 +130,12 @@ test('a record is at most 8 kB, whatever the error', () => {
   const record = describe(huge)
   assert.ok(size(record) <= DESCRIPTION_MAX_BYTES, String(size(record)))
   assert.match(record.stack ?? '', /\n {4}at /)
+  // Its causes take what the message leaves, counted in bytes.
+  const caused = ['a', 'b', 'c', 'd'].reduce<Error>(
+    (cause) => new Error('€'.repeat(10_000), { cause }),
+    new Error('€'),
+  )
+  assert.ok(size(describe(caused)) <= DESCRIPTION_MAX_BYTES, String(size(describe(caused))))
   const stack = Object.assign(new Error('x'), {
     stack: `Error: x\n    at ${'y'.repeat(100_000_000)}`,
   })

@@ -40,6 +40,9 @@ const table: readonly (readonly [string, number | undefined])[] = [
   ['Thu, 31 Feb 2026 12:00:00 GMT', undefined],
   ['Thu, 01 Jan 2026 24:00:00 GMT', undefined],
   ['Thu, 01 Jan 2026 12:60:00 GMT', undefined],
+  // A leap second is the first one of the next minute.
+  ['Thu, 01 Jan 2026 12:00:60 GMT', 60_000],
+  ['Thu, 01 Jan 2026 12:00:61 GMT', undefined],
   ['Thu, 01 Jan 2026 12:01:30 CET', undefined],
   ['thu, 01 jan 2026 12:01:30 gmt', undefined],
 ]
@@ -74,4 +77,7 @@ test('rate-limit headers are the second source, in seconds, epoch seconds or epo
   assert.equal(toldDelayMs({ 'x-ratelimit-reset': '-1' }, now), undefined)
   assert.equal(toldDelayMs({ 'retry-after': '5', 'ratelimit-reset': '30' }, now), 5_000)
   assert.equal(toldDelayMs({ 'retry-after': 'soon', 'ratelimit-reset': '30' }, now), 30_000)
+  const both = { ratelimit: '"default";r=0;t=30', 'ratelimit-reset': '40' }
+  assert.equal(toldDelayMs(both, now), 30_000, 'the newer header first')
+  assert.equal(toldDelayMs({ 'ratelimit-reset': '1000000000' }, now), 0, 'a moment of 2001')
 })

@@ -150,6 +150,9 @@ test('attempts lowered by a deploy kill with the class of what really happened',
 test('the horizon covers every wait at its longest and the longest throttling', () => {
   assert.equal(retryHorizonMs(retry), 7 * HOUR + DAY + 1.1 * DAY)
   assert.equal(retryHorizonMs({ ...retry, attempts: 1 }), 2.1 * DAY)
+  // A first backoff that is longer than a day is how long one waits that was told nothing.
+  const slow = { attempts: 1, baseMs: 2 * DAY, maxMs: 3 * DAY }
+  assert.equal(retryHorizonMs(slow), DAY + 2 * DAY)
 })
 
 test('the schedule lists the waits between attempts', () => {
