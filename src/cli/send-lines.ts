@@ -15,6 +15,8 @@ import { UsageError } from './usage-error.ts'
 
 /** Payloads in one statement: far below what any store takes, far above what one trip costs. */
 const STEP = 500
+/** Characters in memory: a step ends with the line that gets there. */
+const STEP_CHARACTERS = 8_000_000
 
 interface Line {
   readonly number: number
@@ -31,31 +33,36 @@ export async function sendLines(
   queue: AnyQueue,
   options: BatchSendOptions,
 ): Promise<ExitCode> {
-  const tally = { stored: 0, duplicates: 0, lastLine: 0 }
+  const tally = { stored: 0, duplicates: 0, lastLine: 0, underWay: 0 }
   const say = progress(call)
   const flush = async (step: readonly Line[]): Promise<void> => {
     if (step.length === 0) return
+    const upTo = step.at(-1)?.number ?? tally.lastLine
+    tally.underWay = upTo - tally.lastLine
     const results = await sendStep(app, queue, step, options)
     for (const result of results) {
       if (call.out.json) call.out.data(result)
       if (result.duplicate) tally.duplicates++
       else tally.stored++
     }
-    tally.lastLine = step.at(-1)?.number ?? tally.lastLine
+    tally.lastLine = upTo
     say(tally.stored)
   }
   try {
     let step: Line[] = []
+    let characters = 0
     for await (const { number, text } of readLines(call.io)) {
       if (call.io.signal.aborted) return stopped(call, tally.lastLine)
       step.push({ number, payload: parseLine(number, text) })
-      if (step.length < STEP) continue
+      characters += text.length
+      if (step.length < STEP && characters < STEP_CHARACTERS) continue
       await flush(step)
       step = []
+      characters = 0
     }
     await flush(step)
   } catch (error) {
-    const unsure = hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN')
+    const unsure = hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN') ? tally.underWay : 0
     return reportFailure(error, call.out, storedText(tally.lastLine, unsure))
   }
   if (tally.lastLine === 0)
@@ -65,14 +72,18 @@ export async function sendLines(
 }
 
 function stopped(call: Call, lastLine: number): ExitCode {
-  call.out.note(`millrace: stopped; ${storedText(lastLine, false)}`)
+  call.out.note(`millrace: stopped; ${storedText(lastLine, 0)}`)
   return FAILED
 }
 
-/** Where to go on from. */
-function storedText(lastLine: number, unsure: boolean): string {
+/**
+ * Where to go on from.
+ *
+ * @param unsure so many lines behind them are stored, or not
+ */
+function storedText(lastLine: number, unsure: number): string {
   const before = lastLine === 0 ? 'nothing was stored' : `lines 1 to ${lastLine} are stored`
-  if (unsure) return `${before} for sure; of the next ${STEP} nobody knows`
+  if (unsure > 0) return `${before} for sure; of the next ${unsure} nobody knows`
   return lastLine === 0 ? before : `${before}, those after are not`
 }
 

@@ -3,7 +3,7 @@ import type { Cancel } from '../model/clock.ts'
 import { MillraceError } from '../model/errors.ts'
 import type { AnyQueue } from '../runtime/queue.ts'
 import { isLoopbackHost } from './address.ts'
-import { refusalBody, refuse } from './http-error.ts'
+import { type Refusal, refusalBody, refuse } from './http-error.ts'
 import type { IntakeApp, ResolvedIntakeOptions } from './intake-options.ts'
 import { checkBatchHeaders, sendOptionsOf, traceOf } from './message-headers.ts'
 import { refusalOfError } from './refusal-of-error.ts'
@@ -36,14 +36,20 @@ export function intakeHandler(
   const context = { app, options, isAuthorized: tokenCheck(options.tokens), isClosing }
   return (req, res) => {
     answer(req, res, context)
-      .catch((error: unknown): Answer => {
-        const refusal = refusalOfError(error, options.logger)
-        const { status, headers } = refusal
-        return { status, body: refusalBody(refusal), ...(headers ? { headers } : {}) }
-      })
+      .catch((error: unknown) => refusing(refusalOfError(error, options.logger)))
       .then((ready) => write(res, ready, req.method === 'HEAD', isClosing()))
       .catch((error: unknown) => void res.destroy(error instanceof Error ? error : undefined))
   }
+}
+
+/** Answers a request that never comes to the handler. */
+export function answerRefused(req: IncomingMessage, res: ServerResponse, refusal: Refusal): void {
+  write(res, refusing(refusal), req.method === 'HEAD', true)
+}
+
+function refusing(refusal: Refusal): Answer {
+  const { status, headers } = refusal
+  return { status, body: refusalBody(refusal), ...(headers ? { headers } : {}) }
 }
 
 function write(

@@ -4,8 +4,8 @@ import { type ErrorCode, MillraceError, OptionsError } from '../model/errors.ts'
 import { read } from '../model/probe.ts'
 import { show } from '../model/problems.ts'
 import type { IntakeOptions } from '../runtime/intake-options.ts'
-import { refusalBody } from './http-error.ts'
-import { intakeHandler, type RequestHandler } from './intake-handler.ts'
+import { type Refusal, refusalBody } from './http-error.ts'
+import { answerRefused, intakeHandler, type RequestHandler } from './intake-handler.ts'
 import { type IntakeApp, resolveIntakeOptions } from './intake-options.ts'
 import { CUT_BODY } from './request-body.ts'
 
@@ -45,14 +45,19 @@ export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
       requestTimeout: resolved.requestTimeoutMs,
       headersTimeout: resolved.requestTimeoutMs,
       connectionsCheckingInterval: LATE_CHECK_MS,
+      // Looked at below: Node's own answer has no body.
+      requireHostHeader: false,
     },
     (req, res) => {
       replies.set(req.socket, res)
-      handler(req, res)
+      if (req.headers.host === undefined && req.httpVersion === '1.1') {
+        answerRefused(req, res, NO_HOST)
+      } else handler(req, res)
     },
   )
   server.maxConnections = resolved.maxConnections
   server.maxHeadersCount = HEADERS_MAX_COUNT
+  server.on('checkExpectation', (req, res) => answerRefused(req, res, UNKNOWN_EXPECT))
   server.on('clientError', (error, socket: Socket) =>
     answerBrokenRequest(error, socket, replies.get(socket)),
   )
@@ -75,6 +80,17 @@ export function intake(app: IntakeApp, options: IntakeOptions = {}): Intake {
       return closing
     },
   }
+}
+
+const NO_HOST: Refusal = {
+  status: 400,
+  code: 'BAD_REQUEST',
+  message: 'a request in HTTP/1.1 has a Host header',
+}
+const UNKNOWN_EXPECT: Refusal = {
+  status: 417,
+  code: 'EXPECTATION_FAILED',
+  message: 'of Expect only 100-continue is known here',
 }
 
 function checkApp(app: unknown): void {

@@ -81,6 +81,8 @@ test('send: from the command line and from stdin, with keys, delay and priority'
     ['ready', 9, { orderId: 'a' }],
   )
   assert.match((await run('message', 'orders', id)).stdout, /^state +ready$/m)
+  // With = it is said to be the value.
+  assert.equal((await run('send', 'orders', '{"orderId":"a"}', '--key=--odd')).code, 0)
 })
 
 test('send: what is wrong with the payload is said, and nothing is stored', async (t) => {
@@ -126,6 +128,22 @@ test('send --batch: a payload that is too large is named by its line, not by its
     sent.stderr,
     /^millrace: line 503: .* has 170000\d\d bytes.*\[MILLRACE_PAYLOAD_TOO_LARGE\]\nmillrace: lines 1 to 500 are stored, those after are not\n$/,
   )
+})
+
+test('send: what is not UTF-8 on standard input is refused, where nothing else could be sent than another text', async (t) => {
+  const { run, runWithInput } = await shop(t)
+  const latin1 = (text: string): Uint8Array => Buffer.from(text, 'latin1')
+  const one = await runWithInput(latin1('{"orderId":"a\xff"}'), 'send', 'orders', '-')
+  assert.deepEqual([one.code, one.stdout], [2, ''])
+  assert.match(one.stderr, /^millrace: standard input is not UTF-8 text; [^\n]*\n$/)
+  const lines = latin1('{"orderId":"a"}\n{"orderId":"b\xff"}\n')
+  const batch = await runWithInput(lines, 'send', 'orders', '--batch')
+  assert.equal(batch.code, 2)
+  assert.match(
+    batch.stderr,
+    /^millrace: line 2 of stdin is not UTF-8 text; [^\n]*\nmillrace: nothing was stored\n$/,
+  )
+  assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":0/)
 })
 
 test('send: nothing on standard input is wrong use, not a success', async (t) => {
@@ -244,6 +262,7 @@ test('dlq: list by class and page, show, redrive one, a class, all, discard', as
 })
 
 test('dlq redrive that is stopped says what is left, and has failed', async (t) => {
+  const before = (['SIGINT', 'SIGTERM'] as const).map((signal) => process.listenerCount(signal))
   const made = await shop(t)
   await bury(made, ['p1', 'p2', 'p3'])
   const text = await made.runStopped('dlq', 'redrive', 'orders', '--all')
@@ -253,6 +272,8 @@ test('dlq redrive that is stopped says what is left, and has failed', async (t) 
     stderr: 'millrace: stopped; run it again for the other 3\n',
   })
   assert.equal((await made.run('dlq', 'redrive', 'orders', '--all')).code, 0)
+  const after = (['SIGINT', 'SIGTERM'] as const).map((signal) => process.listenerCount(signal))
+  assert.deepEqual(after, before, 'nobody listens to signals any more')
 })
 
 /** Four were redriven, this one was discarded. */
@@ -299,6 +320,22 @@ test('doctor says what the backend does by itself, and that nothing is wrong', a
     abilities.map(({ need }: { need: string }) => need),
     ['delays', 'attempts', 'deadLetters', 'keys', 'pauses', 'crashes', 'priorities'],
   )
+})
+
+test('doctor notes that an inbox in another file than the queues has no outbox, and that is no failure', async (t) => {
+  const { folder, write, run } = await project(t)
+  const inbox = `inbox: sqliteInbox({ file: ${JSON.stringify(join(folder, 'shop.db'))} }),`
+  const config = ordersConfig(folder).replace('queues: [orders]', `${inbox} queues: [orders]`)
+  await write('millrace.config.ts', `import { sqliteInbox } from 'millrace/inbox'\n${config}`)
+  assert.equal((await run('migrate')).code, 0)
+  const { code, stdout } = await run('doctor')
+  assert.equal(code, 0)
+  const sentence =
+    /^note: the database of inbox sqlite is not that of transport sqlite: .* give createMillrace outbox: sqliteOutbox\(…\)/m
+  assert.match(stdout, sentence)
+  assert.match(stdout, /^nothing is wrong$/m)
+  const { notes } = JSON.parse((await run('doctor', '--json')).stdout)
+  assert.match(`note: ${notes}`, sentence)
 })
 
 test('doctor and stats name each queue that is unbounded, and that is no failure', async (t) => {

@@ -162,12 +162,27 @@ test('only send, start and migrate bring a schema; the others say what is missin
   const check = await run('migrate', '--check', '--json')
   assert.equal(check.code, 1)
   assert.equal((JSON.parse(check.stdout) as { upToDate: boolean }).upToDate, false)
-  assert.equal((await run('migrate')).code, 0)
+  // Where the config wants it so send is none of them, and migrate is all the same.
+  const checking = ordersConfig(folder).replace('queues:', "migrate: 'check', queues:")
+  await write('checking.config.ts', checking)
+  const sent = await run('send', 'orders', '{"orderId":"a"}', '--config', 'checking.config.ts')
+  assert.deepEqual([sent.code, existsSync(`${folder}/orders.db`)], [1, false])
+  assert.match(sent.stderr, /\[MILLRACE_SCHEMA_OUTDATED\]\n$/)
+  assert.equal((await run('migrate', '--config', 'checking.config.ts')).code, 0)
   assert.deepEqual(await run('migrate', '--check'), {
     code: 0,
     stdout: 'the schema is up to date\n',
     stderr: '',
   })
+})
+
+test('migrate --check of what cannot be asked says why, and not that the schema is outdated', async (t) => {
+  const { run, write, folder } = await project(t)
+  await write('millrace.config.ts', ordersConfig(folder))
+  await write('orders.db', 'this is no database, whatever its name says; '.repeat(100))
+  const { code, stdout, stderr } = await run('migrate', '--check')
+  assert.deepEqual([code, stdout], [2, ''])
+  assert.match(stderr, /^millrace: [^\n]*is not a SQLite database[^\n]*\n$/)
 })
 
 test('no command that looks, or acts on what is there, makes a database', async (t) => {

@@ -9,18 +9,21 @@ test('explain-error takes statuses, codes, names, JSON and text', async (t) => {
     [['503'], 'transient HTTP_503'],
     [['503', '--header', 'Retry-After: 5'], 'throttled HTTP_503'],
     [['HTTP_410'], 'permanent HTTP_410'],
+    [['302'], 'permanent HTTP_302'],
+    [['599'], 'transient HTTP_599'],
     [['ECONNRESET'], 'transient ECONNRESET'],
     [['EPIPE'], 'transient EPIPE'],
     [['40P01'], 'transient 40P01'],
     [['XX000'], 'transient XX000'],
     [['42P01'], 'permanent 42P01'],
-    [['UNAVAILABLE'], 'transient GRPC_UNAVAILABLE'],
+    [['unavailable'], 'transient GRPC_UNAVAILABLE'],
     [['GRPC_3'], 'permanent GRPC_INVALID_ARGUMENT'],
     [['ThrottlingException'], 'throttled ThrottlingException'],
     [['SQLITE_BUSY'], 'transient SQLITE_BUSY'],
     [['MILLRACE_QUEUE_FULL'], 'throttled MILLRACE_QUEUE_FULL'],
     [['SyntaxError'], 'permanent SyntaxError'],
     [['{"code":"ECONNREFUSED"}'], 'transient ECONNREFUSED'],
+    [['{"status":503}', '--header', 'Retry-After: 5'], 'throttled HTTP_503'],
     [['--file', 'error.json'], 'throttled HTTP_429'],
     [['Error: connect ECONNREFUSED 127.0.0.1:5432'], 'transient ECONNREFUSED'],
     [['TypeError: fetch failed'], 'transient FETCH_FAILED'],
@@ -34,6 +37,13 @@ test('explain-error takes statuses, codes, names, JSON and text', async (t) => {
   }
   assert.match((await runWithInput('ETIMEDOUT', 'explain-error', '-')).stdout, /^code +ETIMEDOUT$/m)
 })
+
+/** The rules of a queue's own, which come first. */
+const OUR_RULES = `
+function ourRules(error: unknown): { errorClass: 'permanent' } | undefined {
+  return Number(Reflect.get(Object(error), 'status')) === 503 ? { errorClass: 'permanent' } : undefined
+}
+`
 
 test('explain-error says what would happen next, by the functions that a worker uses', async (t) => {
   const { run, write, folder } = await project(t)
@@ -55,6 +65,29 @@ test('explain-error says what would happen next, by the functions that a worker 
   const byQueue = await run('explain-error', '500', '--queue', 'orders')
   assert.match(byQueue.stdout, /queue "orders": attempts 2, base 1 ms, at most 1 ms/)
   assert.match(byQueue.stdout, /^after attempt 2: to the dead letters$/m)
+  const patient = ordersConfig(folder)
+    .replace('attempts: 2', 'attempts: 25')
+    .replace("owner: 'team-shop',", "owner: 'team-shop', classify: ourRules,")
+  await write('patient.config.ts', `${patient}${OUR_RULES}`)
+  const ours = await run(
+    'explain-error',
+    '500',
+    '--queue',
+    'orders',
+    '--config',
+    'patient.config.ts',
+  )
+  assert.match(ours.stdout, /^class +transient$/m)
+  assert.match(ours.stdout, /\nafter attempt 20: [^\n]+\n… and so on, dead after attempt 25\n$/)
+  const known = await run(
+    'explain-error',
+    '503',
+    '--queue',
+    'orders',
+    '--config',
+    'patient.config.ts',
+  )
+  assert.match(known.stdout, /^after attempt 1: to the dead letters$/m)
 })
 
 test('explain-error says that no rule knows a code, with the nearest one, and still decides', async (t) => {
@@ -81,7 +114,7 @@ test('explain-error without an error prints the table; what cannot be is wrong u
   assert.ok(Array.isArray(JSON.parse((await run('explain-error', '--json')).stdout)))
   const wrong = [
     [['200'], /status 200 is no failure/],
-    [['700'], /700 is no HTTP status/],
+    [['600'], /600 is no HTTP status/],
     [['{"status":'], /begins like JSON and is none/],
     [['--file', 'nowhere'], /--file nowhere cannot be read/],
     [['503', '--header', 'Retry-After'], /--header: expected 'Name: value'/],

@@ -19,7 +19,7 @@ export interface Project {
   write(name: string, text: string): Promise<void>
   /** Runs a command line in this process. */
   run(...args: readonly string[]): Promise<Ran>
-  runWithInput(input: string, ...args: readonly string[]): Promise<Ran>
+  runWithInput(input: string | Uint8Array, ...args: readonly string[]): Promise<Ran>
   /** As one that is told to stop as soon as it has begun. */
   runStopped(...args: readonly string[]): Promise<Ran>
 }
@@ -32,7 +32,7 @@ export async function project(t: TestContext): Promise<Project> {
   await symlink(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'))
   const runUntil = async (
     signal: AbortSignal,
-    input: string,
+    input: string | Uint8Array,
     args: readonly string[],
   ): Promise<Ran> => {
     let stdout = ''
@@ -58,8 +58,8 @@ export async function project(t: TestContext): Promise<Project> {
   }
 }
 
-async function* oneChunk(input: string): AsyncGenerator<Uint8Array> {
-  yield new TextEncoder().encode(input)
+async function* oneChunk(input: string | Uint8Array): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(input)
 }
 
 /** A config over SQLite with one queue; `handler` is TypeScript. */

@@ -51,7 +51,9 @@ test('without a command: the overview, as wrong use', async (t) => {
   const asked = await run('help')
   assert.equal(asked.code, 0)
   for (const { name } of commands) assert.ok(asked.stdout.includes(`  ${name}`), name)
-  assert.match((await run('--version')).stdout, /^\d+\.\d+\.\d+\n$/)
+  for (const asked of ['--version', '-v']) {
+    assert.match((await run(asked)).stdout, /^\d+\.\d+\.\d+\n$/)
+  }
 })
 
 test('every command explains itself, in both ways, and as JSON', async (t) => {
@@ -99,10 +101,13 @@ test('a slip of the finger is answered by the nearest word, on one line, with ex
     [['stats', '--json=yes'], /--json takes no value/],
     [['dlq', 'ls', 'orders', '--class', 'transent'], /did you mean transient\?/],
     [['dlq', 'ls', 'orders', '--limit', '501'], /--limit: expected a whole number from 1 to 500/],
+    [['dlq', 'ls', 'orders', '--limit', '1e2'], /--limit: expected a whole number .* got "1e2"/],
     [['dlq', 'redrive', 'orders'], /needs ids, --all or --class/],
     [['dlq', 'redrive', 'orders', 'id', '--all'], /not ids and one of the others/],
     [['dlq', 'redrive', 'orders', '--all', '--rate', '0'], /--rate: expected a number above 0/],
     [['dlq', 'discard', 'orders', 'id'], /needs --reason/],
+    [['dlq', 'discard', 'orders', 'id', '--reason', ' '], /needs --reason/],
+    [['send', 'orders', '{}', '--key', '--priority', '3'], /--key needs a value/],
     [['migrate', '--check', '--print-sql'], /not both/],
     [['--frob', 'stats'], /no option --frob/],
   ] as const

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allowList, isLoopbackHost, isPublicAddress } from '../../src/http/address.ts'
+import { addressGuard } from '../../src/http/guarded-lookup.ts'
+import { problems } from '../../src/model/problems.ts'
 
 test('addresses of the public internet are public', () => {
   const addresses = [
@@ -10,6 +12,8 @@ test('addresses of the public internet are public', () => {
     '100.128.0.0',
     '172.15.0.1',
     '172.32.0.1',
+    '198.17.255.255',
+    '198.20.0.0',
     '192.167.0.1',
     '223.255.255.255',
     '2606:4700::1111',
@@ -27,6 +31,7 @@ test('everything else is not, however it is written', () => {
     '0.1.2.3',
     '10.0.0.1',
     '100.64.0.1',
+    '100.127.255.255',
     '127.0.0.1',
     '127.255.255.255',
     '169.254.169.254',
@@ -36,6 +41,7 @@ test('everything else is not, however it is written', () => {
     '192.0.2.1',
     '192.168.1.1',
     '198.18.0.1',
+    '198.19.255.255',
     '198.51.100.1',
     '203.0.113.1',
     '224.0.0.1',
@@ -86,6 +92,11 @@ test('an allow list takes addresses and subnets of both families, and refuses wh
   ]) {
     assert.equal(allowList([entry]), undefined, entry)
   }
+})
+
+test('what is allowed besides takes nothing from the public internet', () => {
+  const isAllowed = addressGuard(['10.0.0.0/8'], problems('test'))
+  assert.deepEqual(['8.8.8.8', '10.1.2.3', '127.0.0.1'].map(isAllowed), [true, true, false])
 })
 
 test('loopback hosts are told from all others', () => {

@@ -75,11 +75,12 @@ test('The rest of a body that was read in part is not taken for the body.', asyn
 })
 
 test('A body that was given an encoding is refused: bytes that are no text would change unseen.', async (t) => {
-  const { url, depth } = await mounted(t, async (req) => void req.setEncoding('utf8'))
+  const { url, logged, depth } = await mounted(t, async (req) => void req.setEncoding('utf8'))
   const { write, answered } = opened(url)
   write('"a"')
   write('')
   assert.match(await answered, WHAT)
+  assert.match(logged[0] ?? '', /^intake: the body was given an encoding before /)
   assert.equal(await depth(), 0)
 })
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { getEventListeners, once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo, LookupFunction } from 'node:net'
@@ -6,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { hasCode, type Message, type OptionsError, ThrottledError } from 'millrace'
 import { HttpStatusError, type HttpTargetOptions, httpTarget } from 'millrace/http'
+import { virtualClock } from 'millrace/testing'
 import { classifyError } from '../../src/model/classify-error.ts'
 import { messageOfError } from '../../src/model/describe-error.ts'
 import { makeCertificates } from '../faults/certificates.ts'
@@ -82,7 +84,8 @@ test('the receiver gets payload, key, trace and the number of the attempt', asyn
   const { url, received } = await receiver(t, (res) => res.end())
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await run(t, `${url}/hook?x=1`, {
-    headers: { 'X-Own': 'yes' },
+    // What must be right stays so.
+    headers: { 'X-Own': 'yes', 'Content-Length': '2' },
     message: message({
       headers: { traceparent, tracestate: 'a=1', baggage: 'b=2', private: 'no' },
     }),
@@ -108,7 +111,7 @@ test('url, body and headers may depend on the message, and a key of any characte
     allowPrivateAddresses: ['127.0.0.0/8'],
     method: 'PUT',
     body: () => 'plain',
-    headers: (m) => ({ 'content-type': 'text/plain', 'x-id': m.id }),
+    headers: (m) => ({ 'content-type': 'text/plain', 'x-payload': m.payload.path }),
   })
   t.after(target.close)
   const sent = { ...message({ idempotencyKey: 'schlüssel' }), payload: { path: 'p' } }
@@ -119,10 +122,15 @@ test('url, body and headers may depend on the message, and a key of any characte
     'PUT /p plain text/plain',
   )
   assert.equal(req.headers['idempotency-key'], 'schl%C3%BCssel')
-  assert.equal(req.headers['x-id'], 'm-1')
+  assert.equal(req.headers['x-payload'], 'p')
   // Half of a character has no UTF-8, and is no reason to fail.
   await target({ ...sent, idempotencyKey: 'a\ud800' }, { signal: new AbortController().signal })
   assert.equal(received[1]?.req.headers['idempotency-key'], 'a%EF%BF%BD')
+  // Nor has a message of a foreign sender only what HTTP allows.
+  const foreign = { ...sent, id: 'ä', headers: { tracestate: 'a=ö' } }
+  await target(foreign, { signal: new AbortController().signal })
+  const { headers } = (received[2] as Received).req
+  assert.deepEqual([headers['millrace-message-id'], headers.tracestate], ['%C3%A4', 'a%3D%C3%B6'])
 })
 
 test('statuses have the classes that were decided', async (t) => {
@@ -199,6 +207,17 @@ test('a large answer is not read to its end, and its beginning is kept', async (
   assert.ok(written < 50_000_000, String(written))
 })
 
+test('left to itself a run takes 15 s at most', async (t) => {
+  const clock = virtualClock()
+  const came = Promise.withResolvers<void>()
+  const { url } = await receiver(t, () => came.resolve())
+  const running = outcome(t, url, { clock })
+  await came.promise
+  assert.equal(clock.nextDueAt(), clock.now() + 15_000)
+  await clock.advance(15_000)
+  assert.equal(await running, 'transient TimeoutError')
+})
+
 test('a slow receiver ends at the timeout, and the connection is given up', async (t) => {
   const gone = Promise.withResolvers<void>()
   const { url, server } = await receiver(t, () => undefined)
@@ -227,20 +246,51 @@ test('a receiver that changes the protocol has answered, and failed', async (t) 
   const { url, server } = await receiver(t, () => undefined)
   server.on('upgrade', (_req, socket) => socket.destroy())
   server.removeAllListeners('request')
+  const given: Promise<unknown>[] = []
   server.on('request', (req: IncomingMessage) => {
+    given.push(once(req.socket, 'close', { signal: AbortSignal.timeout(5_000) }))
     req.socket.write(
       'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
     )
   })
   await assert.rejects(run(t, url), (error: unknown) => hasCode(error, 'MILLRACE_TRANSIENT'))
+  // The connection is given up: nobody would ever read from it.
+  assert.equal(given.length, 1)
+  await Promise.all(given)
+})
+
+test('a run leaves no timer and no listener, however it ends', async (t) => {
+  const { url } = await receiver(t, (res, req) => {
+    res.statusCode = req.url === '/500' ? 500 : 200
+    res.end()
+  })
+  const clock = virtualClock()
+  const { signal } = new AbortController()
+  for (const [path, expected] of [
+    ['/ok', 'ok'],
+    ['/500', 'transient HTTP_500'],
+  ] as const) {
+    assert.equal(await outcome(t, `${url}${path}`, { clock, signal }), expected)
+    assert.deepEqual([clock.nextDueAt(), getEventListeners(signal, 'abort')], [undefined, []])
+  }
 })
 
 test("the run's signal ends the request, with its own reason", async (t) => {
   const abort = new AbortController()
   const reason = new Error('the lease is lost')
-  const { url } = await receiver(t, () => abort.abort(reason))
+  const { url, received } = await receiver(t, () => abort.abort(reason))
   await assert.rejects(run(t, url, { signal: abort.signal }), (error) => error === reason)
   await assert.rejects(run(t, url, { signal: abort.signal }), (error) => error === reason)
+  // One that ends while the address is looked up sends nothing either.
+  const late = new AbortController()
+  const ending = (): string => {
+    late.abort(reason)
+    return url
+  }
+  const target = httpTarget(ending, { allowPrivateAddresses: true })
+  t.after(target.close)
+  await assert.rejects(target(message(), { signal: late.signal }), (error) => error === reason)
+  assert.equal(received.length, 1)
 })
 
 test('network failures are transient and say where', async (t) => {
@@ -265,6 +315,24 @@ test('connections are used again', async (t) => {
   t.after(target.close)
   for (let i = 0; i < 5; i++) await target(message(), { signal: new AbortController().signal })
   assert.equal(sockets.size, 1)
+})
+
+test('connections side by side are bounded: 100, or as many as was said', async (t) => {
+  for (const [options, most] of [
+    [{}, 100],
+    [{ maxSockets: 2 }, 2],
+  ] as const) {
+    const sockets = new Set<unknown>()
+    const { url } = await receiver(t, (res, req) => {
+      sockets.add(req.socket)
+      res.end()
+    })
+    const target = httpTarget(url, { allowPrivateAddresses: true, ...options })
+    t.after(target.close)
+    const { signal } = new AbortController()
+    await Promise.all(Array.from({ length: 101 }, () => target(message(), { signal })))
+    assert.equal(sockets.size, most)
+  }
 })
 
 test('private addresses are refused before anything is sent, however they are written', async (t) => {
@@ -315,12 +383,18 @@ test('a name is judged by the address that is connected to, each time', async (t
   const first = await outcome(t, url, { ...target, lookup })
   assert.match(first, /^transient /)
   for (let i = 0; i < 3; i++) assert.equal(await outcome(t, url, { ...target, lookup }), refused)
+  await assert.rejects(run(t, url, { ...target, lookup: rebinding(['127.0.0.1']) }), (error) =>
+    hasCode(error, 'MILLRACE_ADDRESS_REFUSED'),
+  )
   assert.equal(received.length, 0)
   assert.equal(await outcome(t, url, { lookup: rebinding(['127.0.0.1']) }), 'ok')
 })
 
 test('only http and https without credentials are requested', async (t) => {
-  const urls = ['ftp://1.1.1.1/', 'file:///etc/passwd', 'not a url', 'http://user:s3cr3t@1.1.1.1/']
+  const urls = [
+    ...['ftp://1.1.1.1/', 'file:///etc/passwd', 'not a url', 'http://user:s3cr3t@[/'],
+    ...['http://user:s3cr3t@1.1.1.1/', 'http://:s3cr3t@1.1.1.1/', 'http://s3cr3t@1.1.1.1/'],
+  ]
   const { signal } = new AbortController()
   for (const url of urls) {
     const target = httpTarget(() => url)
@@ -347,6 +421,9 @@ test('redirects are followed only when asked for, with the same method, each add
       '/loop': '/loop',
       '/inside': `http://localhost:${other.port}/`,
       '/literal': `http://127.0.0.2:${other.port}/`,
+      '/credentials': `http://user:s3cr3t@127.0.0.1:${other.port}/`,
+      '/ftp': `ftp://127.0.0.1:${other.port}/`,
+      '/unreadable': 'http://[',
     }
     const location = to[req.url ?? '']
     if (location) res.writeHead(Number(/\d+/.exec(req.url ?? '')?.[0] ?? 307), { location })
@@ -369,6 +446,12 @@ test('redirects are followed only when asked for, with the same method, each add
   }
   assert.equal(await outcome(t, `${url}/inside`, inside), 'permanent MILLRACE_ADDRESS_REFUSED')
   assert.equal(await outcome(t, `${url}/literal`, inside), 'permanent MILLRACE_ADDRESS_REFUSED')
+  const wrong = ['credentials', 'ftp', 'unreadable'].map((to) => outcome(t, `${url}/${to}`, follow))
+  assert.deepEqual(await Promise.all(wrong), [
+    'permanent MILLRACE_PERMANENT',
+    'permanent MILLRACE_PERMANENT',
+    'permanent HTTP_307',
+  ])
   assert.equal(other.received.length, 1)
 })
 
@@ -414,11 +497,20 @@ test('what was sent over https is not redirected to http', async (t) => {
 test('a signed request can be verified by its receiver', async (t) => {
   const { url, received } = await receiver(t, (res) => res.end())
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-  await run(t, url, { secret, clock: { now: () => 1_614_265_330_000, after: () => () => {} } })
+  await run(t, url, {
+    secret,
+    clock: { now: () => 1_614_265_330_000, after: () => () => {} },
+    // What is signed stays as it was signed.
+    headers: { 'Webhook-Id': 'other', 'webhook-timestamp': '1' },
+  })
   const { headers } = (received[0] as Received).req
   assert.equal(headers['webhook-id'], 'm-1')
   assert.equal(headers['webhook-timestamp'], '1614265330')
   assert.match(String(headers['webhook-signature']), /^v1,[A-Za-z0-9+/]{43}=$/)
+  // Wherever it is redirected to: without, that one could not tell who sent it.
+  const first = await receiver(t, (res) => res.writeHead(307, { location: url }).end())
+  await run(t, first.url, { secret, redirects: 'follow' })
+  assert.match(String(received[1]?.req.headers['webhook-signature']), /^v1,/)
 })
 
 test('options that cannot work are refused at once', () => {
@@ -428,6 +520,7 @@ test('options that cannot work are refused at once', () => {
     { maxSockets: 0 },
     { secret: 'short' },
     { allowPrivateAddresses: ['10.0.0.0/99'] },
+    { allowPrivateAddresses: '' as never },
   ]
   for (const options of bad)
     assert.throws(

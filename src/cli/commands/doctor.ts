@@ -14,7 +14,7 @@ export const doctor: Command = {
   options: {},
   notes: [
     'Ends with 1 when something is wrong.',
-    "Also names the queues with capacity: 'unbounded'; that is a note, not a failure.",
+    "Also names the queues with capacity: 'unbounded', and an outbox that may be missing; those are notes, no failures.",
   ],
   run: (call) =>
     withApp(call, 'check', async ({ app, config }) => {
@@ -56,6 +56,7 @@ function lines(
     ),
     ...claimCheckLines(view),
     '',
+    ...view.notes.map((note) => `note: ${note}`),
     ...unbounded.map(
       (name) =>
         `note: queue "${name}" is unbounded (capacity: 'unbounded'): it grows until the backend is full`,

@@ -60,7 +60,8 @@ async function textOf(call: Call): Promise<string | undefined> {
   const file = call.value('file')
   if (file !== undefined && operand !== undefined)
     throw new UsageError('explain-error takes an error or --file, not both')
-  if (operand === '-') return readAll(call.io)
+  // Nothing of it is stored, so a stray byte in a log is no reason to say nothing.
+  if (operand === '-') return new TextDecoder().decode(await readAll(call.io))
   if (file === undefined) return operand
   try {
     return await readFile(resolve(call.io.cwd, file), 'utf8')

@@ -5,7 +5,7 @@ import { parseDuration } from '../duration.ts'
 import { DONE, type ExitCode } from '../exit-code.ts'
 import { notTaken } from '../json-text.ts'
 import { sendLines } from '../send-lines.ts'
-import { readAll } from '../standard-input.ts'
+import { readAll, textOf } from '../standard-input.ts'
 import { UsageError } from '../usage-error.ts'
 import { wholeNumber } from '../whole-number.ts'
 import { queueNamed, withApp } from '../with-app.ts'
@@ -36,7 +36,8 @@ export const send: Command = {
     }
     return withApp(call, 'auto', async (open) => {
       const queue = queueNamed(open, name)
-      const payload = parsePayload(text === '-' ? await readAll(call.io) : text, text === '-')
+      const input = text === '-' ? textOf(await readAll(call.io), 'standard input') : text
+      const payload = parsePayload(input, text === '-')
       const result = await open.app.send(queue, payload, options)
       if (call.out.json) call.out.data(result)
       else

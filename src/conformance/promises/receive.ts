@@ -86,6 +86,30 @@ export const receive: Family = {
       },
     },
     {
+      title:
+        'A subscription that is made smaller and larger again keeps what it has in hand, and hands out all that waits.',
+      async keep({ queue, near, far, message, send, subscribe, take, one, settle }) {
+        const name = await queue()
+        const sent = Array.from({ length: 10 }, () => message())
+        await send(near, name, ...sent)
+        const subscription = await subscribe(far, name)
+        const held = await take(subscription, 2)
+        subscription.resize(1)
+        assertAllOk(await settle(subscription, ...held.map(acked)))
+        const handled = [...held]
+        for (let times = 0; times < 3; times++) {
+          const next = await one(subscription)
+          handled.push(next)
+          assertAllOk(await settle(subscription, acked(next)))
+        }
+        subscription.resize(1_000)
+        const together = await take(subscription, 5)
+        assertAllOk(await settle(subscription, ...together.map(acked)))
+        const ids = sent.map(({ id }) => id)
+        assert.deepEqual(idsOf([...handled, ...together]).toSorted(), ids.toSorted())
+      },
+    },
+    {
       title: 'Higher priorities come first, and equal ones in the order of sending.',
       when: ({ traits }) => traits.priorities > 1,
       async keep({ queue, near, far, message, send, subscribe, take }) {

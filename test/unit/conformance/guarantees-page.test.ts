@@ -99,6 +99,27 @@ test('Every promise has one cell for a group, and who differs is named.', () => 
   )
 })
 
+test('A cell says with or without layers where these are all that differ, and names one that is alone.', () => {
+  const keepers: Readonly<Record<string, string>> = {
+    'rabbitmq classic': 'AD',
+    'rabbitmq quorum': 'AD',
+    'rabbitmq classic + store': 'ABC',
+    'rabbitmq quorum + store': 'ABCD',
+    'rabbitmq quorum + store + claim check': 'ABCD',
+  }
+  const results = Object.entries(keepers).flatMap(([backend, titles]) =>
+    [...titles].map((title) => ({ backend, family: 'send', title, outcome: 'kept' })),
+  )
+  const shown = guaranteesPage(results.map((result) => JSON.stringify(result)).join('\n'))
+  assert.match(shown, /^\| A \| yes \|$/m)
+  assert.match(shown, /^\| B \| yes; –: without layers \|$/m)
+  assert.match(shown, /^\| D \| yes; –: rabbitmq classic \+ store \|$/m)
+  const fewer = results.filter(({ backend }) => backend !== 'rabbitmq quorum + store + claim check')
+  const bare = { backend: 'rabbitmq lanes', family: 'send', title: 'A', outcome: 'kept' }
+  const most = guaranteesPage([...fewer, bare].map((result) => JSON.stringify(result)).join('\n'))
+  assert.match(most, /^\| C \| –; yes: with layers \|$/m)
+})
+
 test('What stores promise has tables of its own, and no part in those of backends.', () => {
   const [, every = ''] = page().split('## Every promise')
   const [backends = '', stores = ''] = every.split('### store: keys')

@@ -53,6 +53,33 @@ const mutants: readonly Mutant[] = [
     }),
   },
   {
+    defect: 'does not grow again once it was made smaller',
+    noticedBy:
+      'A subscription that is made smaller and larger again keeps what it has in hand, and hands out all that waits.',
+    mutate: onSubscription((sound) => {
+      let most = Number.POSITIVE_INFINITY
+      let inHand = 0
+      return {
+        resize: (next) => {
+          most = Math.min(most, next)
+        },
+        async receive(options) {
+          if (inHand >= most) return []
+          const came = await sound.receive({
+            ...options,
+            max: Math.min(options.max, most - inHand),
+          })
+          inHand += came.length
+          return came
+        },
+        async settle(batch) {
+          inHand -= batch.length
+          return await sound.settle(batch)
+        },
+      }
+    }),
+  },
+  {
     defect: 'tells two workers that their ack counted',
     noticedBy:
       'Nothing is lost and nothing acked twice when consumers vanish with messages in hand.',

@@ -109,6 +109,9 @@ export const delayed: StoreFamily = {
         const [taken] = await far.delayed.take(queue, TAKE)
         assert.deepEqual(taken?.envelope.headers, { n: '1' })
         assert.equal(await far.delayed.count(queue), 1)
+        const [one, two] = ['1', '2'].map((n) => now(message({ id: 'twice', headers: { n } })))
+        if (one && two) await near.delayed.put(queue, [one, two])
+        assert.deepEqual((await far.delayed.get(queue, 'twice'))?.envelope.headers, { n: '1' })
       },
     },
     {
@@ -122,8 +125,17 @@ export const delayed: StoreFamily = {
         await near.delayed.sent(queue, taken)
         const [again] = await far.delayed.take(queue, TAKE)
         assert.deepEqual(again?.envelope.headers, { attempt: '2' })
+        const third = { ...first, body: new Uint8Array([3]), headers: { attempt: '3' } }
+        await near.delayed.put(queue, [{ envelope: third, delayMs: HOUR_MS }])
+        const late = await far.delayed.get(queue, first.id)
+        assert.deepEqual([...(late?.envelope.body ?? [])], [3])
+        assert.ok(late && late.dueAt >= again.dueAt + HOUR_MS)
+        // It waits, as any other that nobody has taken.
+        await far.delayed.put(queue, [now({ ...first, headers: { attempt: '4' } })])
         await far.delayed.sent(queue, [again])
-        assert.equal(await near.delayed.count(queue), 0)
+        const kept = await near.delayed.get(queue, first.id)
+        assert.deepEqual(kept?.envelope.headers, { attempt: '3' })
+        assert.deepEqual(await near.delayed.take(queue, TAKE), [])
       },
     },
     {

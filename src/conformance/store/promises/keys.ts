@@ -195,10 +195,17 @@ export const keys: StoreFamily = {
         await near.keys.reserve(queue, [holding('a', short)], HOLD_MS)
         await near.keys.confirm(queue, [holding('a', short)])
         const asked = [holding('b', short)]
+        const again = keyed('again', { windowMs: harness.leaseMs })
+        await near.keys.confirm(queue, [holding('a', again)])
         const before = await far.keys.reserve(queue, asked, HOLD_MS)
         assert.deepEqual(before, [{ as: 'duplicate', id: 'a' }])
         await leaseRunsOut()
         assert.deepEqual(await far.keys.reserve(queue, asked, HOLD_MS), [{ as: 'reserved' }])
+        // Also by a confirmation whose reservation has ended.
+        await near.keys.confirm(queue, [holding('c', keyed('again'))])
+        assert.deepEqual(await far.keys.reserve(queue, [holding('b', again)], HOLD_MS), [
+          { as: 'duplicate', id: 'c' },
+        ])
       },
     },
     {
@@ -206,12 +213,14 @@ export const keys: StoreFamily = {
       async keep({ near, far, fresh }) {
         const queue = fresh()
         await near.keys.confirm(queue, [holding('a', keyed('gone'))])
-        await near.keys.reserve(queue, [holding('other', keyed('taken'))], HOLD_MS)
+        const others = keyed('taken', { fingerprint: 'other' })
+        await near.keys.reserve(queue, [holding('other', others)], HOLD_MS)
         await near.keys.confirm(queue, [holding('b', keyed('taken'))])
         const asked = [holding('c', keyed('gone')), holding('d', keyed('taken'))]
-        assert.deepEqual(await far.keys.reserve(queue, asked, HOLD_MS), [
+        assert.deepEqual(await far.keys.reserve(queue, [...asked, holding('e', others)], HOLD_MS), [
           { as: 'duplicate', id: 'a' },
           { as: 'duplicate', id: 'b' },
+          { as: 'conflict', id: 'b' },
         ])
       },
     },

@@ -34,7 +34,14 @@ export const leases: StoreFamily = {
         const second = await far.leases.acquire(name, 'two', LEASE_MS)
         assert.ok(second)
         await near.leases.release(name, first)
+        await near.leases.release(name, { ...second, holder: 'one' })
         assert.equal(await near.leases.acquire(name, 'one', LEASE_MS), undefined)
+        await far.leases.release(name, second)
+        const third = await near.leases.acquire(name, 'one', LEASE_MS)
+        assert.ok(third && third.fence > first.fence)
+        // As a process does that was stopped and has the lease anew.
+        await near.leases.release(name, first)
+        assert.equal(await far.leases.acquire(name, 'two', LEASE_MS), undefined)
       },
     },
     {

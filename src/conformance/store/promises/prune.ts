@@ -25,11 +25,14 @@ export const prune: StoreFamily = {
         await near.keys.confirm(queue, [...ending, holding('stays', keyed('stays'))])
         await near.keys.reserve(queue, [holding('r', keyed('r'))], harness.leaseMs)
         const entry = { history: freshHistory, runner: undefined }
-        await near.journal.write(queue, [{ id: 'ends', ...entry }], harness.leaseMs)
+        const twice = ['ends', 'ends too'].map((id) => ({ id, ...entry }))
+        await near.journal.write(queue, twice, harness.leaseMs)
         await near.journal.write(queue, [{ id: 'stays', ...entry }], LONG_MS)
         await near.counters.add(fresh(), 1, harness.leaseMs)
         const counter = fresh()
         await near.counters.add(counter, 1, LONG_MS)
+        const bucket = fresh()
+        await near.buckets.take(bucket, { capacity: 1, refillPerSecond: 0.001 }, 1)
         const pool = fresh()
         const [ended, held] = ['ends', 'stays'].map((holder) => [{ holder, key: undefined }])
         const limits = { max: 2, maxPerKey: undefined }
@@ -37,7 +40,9 @@ export const prune: StoreFamily = {
         await near.slots.acquire(pool, limits, held ?? [], LONG_MS)
         await leaseRunsOut()
         assert.equal(await far.prune(3), 3)
-        assert.equal(await far.prune(100), 6)
+        // Of keys three, so that the last one is of another kind.
+        assert.equal(await far.prune(4), 4)
+        assert.equal(await far.prune(100), 3)
         assert.equal(await far.prune(100), 0)
         assert.deepEqual(await far.keys.reserve(queue, [holding('n', keyed('stays'))], LONG_MS), [
           { as: 'duplicate', id: 'stays' },
@@ -45,6 +50,8 @@ export const prune: StoreFamily = {
         assert.deepEqual(await far.journal.read(queue, ['stays']), [entry])
         assert.equal(await far.counters.read(counter), 1)
         assert.equal((await far.slots.count(pool, 1)).held, 1)
+        const tokens = await far.buckets.take(bucket, { capacity: 1, refillPerSecond: 0.001 }, 1)
+        assert.equal(tokens.taken, false)
       },
     },
     {

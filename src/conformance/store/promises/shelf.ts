@@ -137,11 +137,14 @@ export const shelf: StoreFamily = {
         const first = letter(queue, { reason: 'first' })
         await near.shelf.put([first])
         const before = await far.shelf.get(queue, first.envelope.id)
-        await far.shelf.put([{ ...first, reason: 'second' }])
+        const envelope = { ...first.envelope, body: new Uint8Array([2]), headers: { n: '2' } }
+        const second = { ...first, envelope, reason: 'second', errorClass: 'crashed' } as const
+        await far.shelf.put([second])
         const after = await near.shelf.get(queue, first.envelope.id)
-        assert.equal(after?.reason, 'second')
         assert.ok(before && after && after.deadAt > before.deadAt)
+        assert.deepEqual(plain(after), plain({ ...second, deadAt: after.deadAt }))
         assert.equal(await far.shelf.count(queue, {}), 1)
+        assert.equal(await far.shelf.count(queue, { errorClass: 'crashed' }), 1)
       },
     },
     {

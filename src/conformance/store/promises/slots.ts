@@ -57,18 +57,28 @@ export const slots: StoreFamily = {
         assert.deepEqual(new Map(keys.map((one) => [one.key, one.held])), ONE_EACH)
         const [most] = (await far.slots.count(pool, 1)).keys
         assert.equal(most?.held, 1)
+        const uneven = fresh()
+        const none = { max: undefined, maxPerKey: undefined }
+        const holders = [...askFor('k', 'a'), ...askFor('l', 'b', 'c'), ...askFor('m', 'd')]
+        await near.slots.acquire(uneven, none, holders, LEASE_MS)
+        const ofMost = (await far.slots.count(uneven, 1)).keys
+        assert.deepEqual(ofMost, [{ key: 'l', held: 2 }], 'the key with the most slots comes first')
       },
     },
     {
       title: 'Who holds a slot gets it again with the same fence, also when all are held.',
-      async keep({ near, far, fresh }) {
+      async keep({ near, far, fresh, harness, leaseRunsOut }) {
         const pool = fresh()
         const limits = { max: 1, maxPerKey: 1 }
-        const first = await near.slots.acquire(pool, limits, askFor('k', 'a'), LEASE_MS)
+        const first = await near.slots.acquire(pool, limits, askFor('k', 'a'), harness.leaseMs)
         assert.deepEqual(await far.slots.acquire(pool, limits, askFor('k', 'a', 'b'), LEASE_MS), [
           first[0],
           { as: 'full', of: 'key' },
         ])
+        // It lasts from then on.
+        await leaseRunsOut()
+        const later = await near.slots.acquire(pool, limits, askFor('k', 'b'), LEASE_MS)
+        assert.deepEqual(brief(later), ['key'])
         assert.equal((await near.slots.count(pool, 1)).held, 1)
       },
     },
