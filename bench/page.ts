@@ -21,8 +21,8 @@ Written by \`npm run bench\` on ${date}; the numbers of every round are in \`ben
   have the same durability (2x is twice as good, 0.8x is a fifth less).
 - Absolute numbers depend on the machine and its disk and move by a factor of two on a busy one; the ratios are what to read.
 
-Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite\`. Questions
-that a run does not ask keep their last answers, and so do stores. The other queues are installed into \`bench/peers\` the first time; Postgres is found or started as for the tests, a broker is started for the run;
+Run it: \`npm run bench\`; less of it: \`npm run bench -- --rounds 1 --messages 20000 --question drain --backend sqlite --dry\`, which prints its tables;
+without \`--dry\` this page and its results are written anew. Questions that a run does not ask keep their last answers, and so do stores. The other queues are installed into \`bench/peers\` the first time; Postgres is found or started as for the tests, a broker is started for the run;
 one that is not at hand is left out and named. All brokers: \`npm run bench -- --backend redis --backend nats --backend rabbitmq --backend kafka --backend sqs\`.
 
 ${table(results)}
@@ -79,7 +79,7 @@ function how({ share }: Question, outcomes: readonly Outcome[], machine: Machine
   const limit =
     share === 0 ? '' : ` of up to ${Math.round(messages * share).toLocaleString('en')} messages`
   const stores = [...new Set(outcomes.map(({ contender }) => contender.backend))].join(', ')
-  return `${rounds} rounds${limit} on ${date} (${stores}); load average ${load.join(' before, ')} after.${busy(first.asking, machine)}`
+  return `${rounds} ${rounds === 1 ? 'round' : 'rounds'}${limit} on ${date} (${stores}); load average ${load.join(' before, ')} after.${busy(first.asking, machine)}`
 }
 
 function rowOf(cells: readonly string[]): string {

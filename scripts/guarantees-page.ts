@@ -2,7 +2,7 @@ import type { Result } from 'millrace/conformance'
 import { families } from '../src/conformance/promises/index.ts'
 import { countsTable, deviations, marks, table } from '../src/conformance/report.ts'
 import { storeFamilies } from '../src/conformance/store/promises/index.ts'
-import { abilitiesTable, type Introduced } from './guarantees-abilities.ts'
+import { abilitiesTable, type Introduced, isStacking } from './guarantees-abilities.ts'
 
 /** One line of what a run of the tests wrote down. */
 type Line = Result | Introduced | { readonly servers: readonly string[] }
@@ -68,7 +68,7 @@ Which backend for what, and what happens on each when it broke: [backends](guide
 const WORDS = `From what the backends of the run said of themselves. *Native*: by itself. *Layered*: a layer over it, nothing to configure.
 *Needs store*: start-up asks for a [store](guide/stores.md). *Refused*: an error that names the option, the reason and what to do
 instead. The last two rows are about the servers of the run, as they were configured. Larger payloads go to a blob store by the
-[claim check](guide/payloads.md#large-payloads), on each of them; the column *memory + claim check* below is the kit with it.`
+[claim check](guide/payloads.md#large-payloads), on each of them; columns with *claim check* below are the kit with it.`
 
 const COUNTS = `Kept of asked. \`–\`: the backend does not make these promises. Columns with \`+\` or *with* are stackings of layers that start-up
 chooses; for all others the kit ran on the bare transport.`
@@ -76,7 +76,8 @@ chooses; for all others the kit ran on the bare transport.`
 const STORES = `What a [store](guide/stores.md) brings to a backend that lacks it is as good as the store's own promises, from a kit of their own. What
 has no clock of its own goes by that of its caller.`
 
-const CELLS = `*Yes*: all backends of the group keep it. \`–\`: none of them makes it. Otherwise the backends that differ are named.`
+const CELLS = `*Yes*: all backends of the group keep it. \`–\`: none of them makes it. Otherwise the backends that differ are named; *with layers*
+are all columns of the group that are stackings of them, *without layers* all others.`
 
 interface Group {
   readonly name: string
@@ -142,14 +143,27 @@ function promiseTables(results: readonly Result[], groups: readonly Group[]): re
 
 function cellOf(title: string, group: Group): string {
   const marked = new Map<string, string[]>()
-  for (const backend of new Set(group.results.map((result) => result.backend))) {
+  const all = [...new Set(group.results.map((result) => result.backend))]
+  for (const backend of all) {
     const result = group.results.find((one) => one.backend === backend && one.title === title)
     const mark = result === undefined ? '–' : marks[result.outcome]
     marked.set(mark, [...(marked.get(mark) ?? []), backend])
   }
   const [most, ...rest] = [...marked].toSorted(([, a], [, b]) => b.length - a.length)
-  const differing = rest.map(([mark, backends]) => `${mark}: ${backends.join('; ')}`)
+  const differing = rest.map(([mark, backends]) => `${mark}: ${named(backends, all)}`)
   return [most?.[0] ?? '–', ...differing].join('; ')
+}
+
+/** A group has more stackings than a cell can list. */
+function named(backends: readonly string[], all: readonly string[]): string {
+  const stackings = all.filter(isStacking)
+  const others = all.filter((backend) => !isStacking(backend))
+  const isEach = (each: readonly string[]): boolean =>
+    each.length > 1 &&
+    each.length === backends.length &&
+    each.every((one) => backends.includes(one))
+  if (isEach(stackings)) return 'with layers'
+  return isEach(others) && stackings.length > 0 ? 'without layers' : backends.join('; ')
 }
 
 /** The columns of the tables of counts. */

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { type BackendReport, familiesOf } from './rig/backend.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { type Depth, depthOf } from './test/depth.ts'
-import { summary, verdict } from './test/summary.ts'
+import { exitCodeOf, summary, verdict } from './test/summary.ts'
 import { tally } from './test/tally.ts'
 import { runWave } from './test/wave-run.ts'
 import { leftOut, stages } from './test/waves.ts'
@@ -83,8 +83,7 @@ async function runAll(
   const complete = filters.length === 0
   const facts = { backends, totals, ranMs, complete, leftOut: leftOut(ROOT, filters, depth) }
   for (const line of summary(facts)) console.log(line)
-  if (interrupted.signal.aborted) return 130
-  return totals.failed > 0 || totals.passed === 0 ? 1 : 0
+  return exitCodeOf(totals, { stopped: interrupted.signal.aborted })
 }
 
 /** A file to which conformance runs append what they saw; docs/guarantees.md is written from it. */

@@ -63,7 +63,15 @@ function failed(failures: readonly string[]): readonly string[] {
   return ['Failed:', ...failures.map((failure) => `  ${failure}`)]
 }
 
-export function verdict({ passed, failed, skipped }: Omit<Totals, 'reasons' | 'failures'>): string {
+type Counts = Omit<Totals, 'reasons' | 'failures'>
+
+/** Of the process: a run that was stopped, that failed or that proved nothing has not passed. */
+export function exitCodeOf({ passed, failed }: Counts, { stopped }: { stopped: boolean }): number {
+  if (stopped) return 130
+  return failed > 0 || passed === 0 ? 1 : 0
+}
+
+export function verdict({ passed, failed, skipped }: Counts): string {
   const skips = skipped > 0 ? `, ${skipped} skipped` : ''
   return `${passed} passed, ${failed} failed${skips}`
 }

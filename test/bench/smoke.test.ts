@@ -136,6 +136,7 @@ test('on a broker, ours is compared with the client alone and with the other que
   })
   const machine = { cores: 1, memoryGb: 1, platform: '', node: '', postgres: undefined } as const
   const text = table({ date: '', machine, outcomes })
+  assert.match(text, / 1 round of up to 1 messages on /)
   assert.match(text, /beside the client alone \| beside the best other \|/)
   assert.match(text, /\| redis \| Millrace, concurrency 64 .*\| 0\.90x \| 3\.0x \|/)
 })
