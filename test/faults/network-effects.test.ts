@@ -90,7 +90,11 @@ for (const [name, connector, behind = behindProxy] of subjects) {
       const healedAt = performance.now()
       const [sent, made] = [load.confirmed.size, effects().length]
       const after = async (what: string, look: () => boolean): Promise<number> => {
-        await until(`${what} after: ${fault}`, look, 60_000)
+        await until(`${what} after: ${fault}`, look, 60_000).catch(async (error: unknown) => {
+          const [health, counters] = [await app.health(), app.counters()]
+          t.diagnostic(`health ${JSON.stringify(health)}, counters ${JSON.stringify(counters)}`)
+          throw error
+        })
         return Math.round(performance.now() - healedAt)
       }
       const sendsMs = await after('sends', () => load.confirmed.size > sent)

@@ -11,6 +11,7 @@ import { atHome, byDepth } from '../depth.ts'
 import { until } from '../transports/until.ts'
 import { recorded } from './crash/recorder.ts'
 import { type OpenedPlace, type OrderPlace, openPlace, stepPayload } from './order-place.ts'
+import { openThrottles, type Throttles } from './order-throttles.ts'
 
 const WORKER = fileURLToPath(new URL('./order-worker.ts', import.meta.url))
 const WORKERS = 3
@@ -36,7 +37,9 @@ export async function campaign(
   t.diagnostic(`seed ${seed}`)
   const random = seededRandom(seed)
   const opened = await openPlace(place)
-  const workers = openWorkers(ofWorkers, recordFile)
+  const throttlesFile = `${place.file}-throttles`
+  const throttles = openThrottles(throttlesFile, seed)
+  const workers = openWorkers([JSON.stringify(ofWorkers), recordFile, throttlesFile, seed])
   const perKey = byDepth({ quick: 60, full: 120, long: 1_000 })
   const all = perKey * KEYS
   try {
@@ -44,7 +47,7 @@ export async function campaign(
       const over = new Set([...effects(opened.db), ...(await deadOf(opened))])
       return over.size >= all
     }
-    const producing = produce(opened, perKey, random, trouble)
+    const producing = produce(opened, throttles, { perKey, random, trouble })
     const faults = byDepth({ quick: 6, full: 10, long: 80 })
     let stops = 0
     let takeovers = 0
@@ -74,8 +77,13 @@ export async function campaign(
     // At home all may be over before the first one has something to stop in.
     assert.ok(takeovers > 0 || atHome, `none of ${stops} woke up behind another one`)
     assertInOrder(opened.db, perKey, dead)
+    const { told, beforeOthers, compared, spent } = throttles.assertUncounted(KEYS)
+    t.diagnostic(
+      `${told} throttles, ${beforeOthers} of them before others of their key, ${compared} compared, ${spent} ended otherwise`,
+    )
   } finally {
     workers.close()
+    throttles.close()
     await opened.app.close({ timeoutMs: 0 })
     opened.db.close()
   }
@@ -90,7 +98,7 @@ interface Workers {
 }
 
 /** One that dies is followed by another one at once. */
-function openWorkers(place: OrderPlace, recordFile: string): Workers {
+function openWorkers(args: readonly string[]): Workers {
   const running: ChildProcess[] = []
   let isClosed = false
   const forget = (child: ChildProcess): void => {
@@ -99,7 +107,7 @@ function openWorkers(place: OrderPlace, recordFile: string): Workers {
   }
   const start = (): void => {
     const flags = ['--conditions=millrace-source', '--disable-warning=ExperimentalWarning']
-    const child = spawn(process.execPath, [...flags, WORKER, JSON.stringify(place), recordFile], {
+    const child = spawn(process.execPath, [...flags, WORKER, ...args], {
       stdio: ['ignore', 'inherit', 'inherit'],
     })
     running.push(child)
@@ -152,11 +160,16 @@ function isTrouble(error: unknown): boolean {
   return hasCode(error, 'MILLRACE_UNAVAILABLE') || hasCode(error, 'MILLRACE_OUTCOME_UNKNOWN')
 }
 
+interface Producing {
+  readonly perKey: number
+  readonly random: () => number
+  readonly trouble: (() => Promise<void>) | undefined
+}
+
 async function produce(
   { app, db, steps }: OpenedPlace,
-  perKey: number,
-  random: () => number,
-  trouble?: () => Promise<void>,
+  throttles: Pick<Throttles, 'stored' | 'troubled'>,
+  { perKey, random, trouble }: Producing,
 ): Promise<void> {
   const numbers = new Map<string, number>()
   let sent = 0
@@ -176,10 +189,13 @@ async function produce(
       return left.length === 0
     }
     await until('it is stored', isStored, DEADLINE_MS)
+    throttles.stored(batch)
     sent += batch.length
     if (trouble !== undefined && sent > (perKey * KEYS * (troubles + 1)) / (TROUBLES + 1)) {
       troubles += 1
+      const since = Date.now()
       await trouble()
+      throttles.troubled(since)
     }
     await until('effects', () => sent - count(db) < AHEAD, DEADLINE_MS)
     await wait(5)

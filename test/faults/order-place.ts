@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { type App, createMillrace, defineQueue, silentLogger } from 'millrace'
+import { type App, createMillrace, defineQueue, type Logger, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { sqlite } from 'millrace/sqlite'
 import { sqliteStore } from 'millrace/store'
@@ -66,14 +66,17 @@ export interface OpenedPlace {
   readonly db: DatabaseSync
 }
 
-export async function openPlace(place: OrderPlace): Promise<OpenedPlace> {
+export async function openPlace(
+  place: OrderPlace,
+  logger: Logger = silentLogger,
+): Promise<OpenedPlace> {
   const db = new DatabaseSync(place.file, { timeout: 10_000 })
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('CREATE TABLE IF NOT EXISTS step (at INTEGER PRIMARY KEY, key TEXT, number INTEGER)')
   const transport = await transportOf(place)
   const steps = BROKERS.includes(place.kind) ? going : halting
   const kept = 'storeFile' in place && { store: sqliteStore({ file: place.storeFile }) }
-  const options = { queues: [steps], logger: silentLogger, inbox: sqliteInbox({ db }), ...kept }
+  const options = { queues: [steps], logger, inbox: sqliteInbox({ db }), ...kept }
   return { app: await createMillrace({ ...options, transport }), db, steps }
 }
 

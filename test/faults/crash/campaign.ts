@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type BackendSpec, openStand, type Stand } from './backend.ts'
-import { type KillPoint, killPoints, recorded } from './recorder.ts'
+import { type KillPoint, killPoints, recorded, redriveKillPoints } from './recorder.ts'
+import { redriving } from './redriving.ts'
 
 export interface CampaignOptions {
   readonly spec: BackendSpec
@@ -19,7 +20,11 @@ export interface CampaignReport {
   readonly kills: ReadonlyMap<KillPoint, number>
   readonly effects: ReadonlyMap<string, number>
   readonly starts: ReadonlyMap<string, number>
-  /** By key, why. */
+  readonly ended: ReadonlySet<string>
+  /** How many runs failed as they were told to. */
+  readonly failed: Readonly<Record<'transient' | 'permanent', number>>
+  readonly killedRedrives: number
+  /** Of those that did not fail for good by themselves, and what nobody redrove. By key, why. */
   readonly dead: ReadonlyMap<string, string>
   readonly left: number
 }
@@ -52,14 +57,18 @@ export async function campaign(options: CampaignOptions): Promise<CampaignReport
     const deadline = Date.now() + options.deadlineMs
     const producing = produce(run, options, deadline)
     const working = Array.from({ length: WORKERS }, () => keepWorking(run, options, deadline))
+    const killAt = redriveKillPoints[Math.floor(options.seed() * redriveKillPoints.length)]
+    const redrives = redriving({ run, observer, recordFile, killAt, deadline })
     await producing
     const left = await settled(observer, options, deadline)
+    const blamed = await redrives.end()
     stopped.add(options)
     for (const child of children) child.kill('SIGTERM')
     await Promise.all(working)
     // Only now can be seen what these had in hand.
     if (left === 'unknown') await drained(run, observer, deadline)
-    return await report(observer, recordFile, left === 'unknown' ? await readyOn(observer) : left)
+    const ready = left === 'unknown' ? await readyOn(observer) : left
+    return await report(observer, recordFile, ready, blamed)
   } finally {
     stopped.add(options)
     for (const child of children) child.kill('SIGKILL')
@@ -70,7 +79,7 @@ export async function campaign(options: CampaignOptions): Promise<CampaignReport
 /** Campaigns that are over: their workers are not started again. */
 const stopped = new WeakSet<CampaignOptions>()
 
-type Run = (program: string, args: readonly string[]) => ChildProcess
+export type Run = (program: string, args: readonly string[]) => ChildProcess
 
 /** Sent in addition, as long as workers have too little work to die at. */
 const MORE = 30
@@ -131,9 +140,8 @@ async function settled(
       inFlight,
       dead = 0,
     } = await observer.app.admin.stats(observer.victims)
-    const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0)
-    // A dead one fails the campaign, and may never have run.
-    const isRun = inFlight !== undefined || dead > 0 || (await allRun(observer, recordFile))
+    const left = (depth ?? 0) + (scheduled ?? 0) + (inFlight ?? 0) + dead
+    const isRun = inFlight !== undefined || (await allRun(observer, recordFile))
     const isOver = left === 0 && isRun
     if (isOver || Date.now() > deadline) return inFlight === undefined ? 'unknown' : left
     await wait(100)
@@ -143,9 +151,9 @@ async function settled(
 async function allRun(observer: Stand, recordFile: string): Promise<boolean> {
   const effects = await observer.effects()
   const events = recorded(recordFile)
-  const started = new Set(events.flatMap((one) => (one.what === 'started' ? [one.key] : [])))
+  const ended = new Set(events.flatMap((one) => (one.what === 'ended' ? [one.key] : [])))
   return events.every(
-    (one) => one.what !== 'sent' || (one.key.startsWith('tx-') ? effects : started).has(one.key),
+    (one) => one.what !== 'sent' || (one.key.startsWith('tx-') ? effects : ended).has(one.key),
   )
 }
 
@@ -175,23 +183,36 @@ async function staysEmpty(observer: Stand): Promise<boolean> {
   return true
 }
 
-async function report(observer: Stand, recordFile: string, left: number): Promise<CampaignReport> {
+async function report(
+  observer: Stand,
+  recordFile: string,
+  left: number,
+  blamed: ReadonlyMap<string, string>,
+): Promise<CampaignReport> {
   const events = recorded(recordFile)
   const kills = new Map<KillPoint, number>()
   const starts = new Map<string, number>()
-  const sent = new Set<string>()
+  const [sent, ended] = [new Set<string>(), new Set<string>()]
+  const failed = { transient: 0, permanent: 0 }
+  let killedRedrives = 0
   for (const event of events) {
     if (event.what === 'killed') kills.set(event.at, (kills.get(event.at) ?? 0) + 1)
     if (event.what === 'started') starts.set(event.key, (starts.get(event.key) ?? 0) + 1)
     if (event.what === 'sent') sent.add(event.key)
+    if (event.what === 'ended') ended.add(event.key)
+    if (event.what === 'failed') failed[event.as] += 1
+    if (event.what === 'killed redrive') killedRedrives += 1
   }
   const dead = await observer.app.admin.deadLetters.list(observer.victims, { limit: 500 })
   return {
-    sent,
+    ...{ sent, ended, failed, killedRedrives },
     kills,
     starts,
     effects: await observer.effects(),
-    dead: new Map(dead.items.map(({ idempotencyKey, reason }) => [idempotencyKey, reason])),
+    dead: new Map([
+      ...blamed,
+      ...dead.items.map(({ idempotencyKey, reason }) => [idempotencyKey, reason] as const),
+    ]),
     left,
   }
 }

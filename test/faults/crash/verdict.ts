@@ -31,18 +31,22 @@ export async function runCampaign(
   const duplicates = [...report.starts.values()].reduce((sum, n) => sum + n - 1, 0)
   t.diagnostic(
     `${kills} kills (${killPoints.map((at) => `${at}: ${report.kills.get(at) ?? 0}`).join(', ')}), ` +
-      `${report.sent.size} messages, ${duplicates} repeated runs`,
+      `${report.sent.size} messages, ${duplicates} repeated runs, ${report.failed.transient} failed at first, ${report.failed.permanent} for good`,
   )
   assert.ok(kills >= KILLS, `expected ${KILLS} kills, had ${kills}`)
   assert.equal(report.left, 0, 'messages left when the time was over')
   assert.ok(report.sent.size >= MESSAGES, `${report.sent.size} of ${MESSAGES} sent`)
   const { dead } = report
-  const lost = [...report.sent].filter((key) => !report.starts.has(key) && !dead.has(key))
-  assert.deepEqual(lost, [], 'confirmed to the producer and never started')
-  const withEffect = [...report.sent].filter((key) => key.startsWith('tx-') && !dead.has(key))
+  const isIn = (key: string): boolean => key.startsWith('tx-')
+  const lost = [...report.sent].filter((key) => !isIn(key) && !report.ended.has(key))
+  assert.deepEqual(lost, [], 'confirmed to the producer, and no handler came to its end')
+  const withEffect = [...report.sent].filter(isIn)
   const missing = withEffect.filter((key) => !report.effects.has(key))
   assert.deepEqual(missing, [], 'confirmed to the producer, and its effect never happened')
   const doubled = [...report.effects].filter(([, times]) => times > 1)
   assert.deepEqual(doubled, [], 'effects that happened more than once')
   assert.deepEqual([...dead], [], 'nothing was killed often enough to be dead')
+  const { transient, permanent } = report.failed
+  assert.ok(transient > 0 && permanent > 0, 'some failed at first, and some for good')
+  assert.equal(report.killedRedrives, 1, 'a redrive was killed')
 }

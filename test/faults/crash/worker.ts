@@ -1,8 +1,8 @@
 // A worker that kills itself with SIGKILL at a named point, once, and works honestly otherwise.
-import type { Connector } from 'millrace'
+import { type Connector, PermanentError, TransientError } from 'millrace'
 import { aroundSettlements, dieNow } from '../mortal.ts'
 import { type BackendSpec, openStand } from './backend.ts'
-import { type KillPoint, recorder } from './recorder.ts'
+import { type KillPoint, recorded, recorder } from './recorder.ts'
 
 const [spec, file, killAt, killAfter] = process.argv.slice(2) as [string, string, string, string]
 const record = recorder(file)
@@ -17,6 +17,18 @@ function die(at: KillPoint): void {
   if (at !== killAt || countdown-- > 0) return
   record.note({ what: 'killed', at })
   dieNow()
+}
+
+/** Some fail at first, so that they go back, by a copy where the backend has no other way; some for good, until that is mended. */
+function fail(key: string, isFirst: boolean): void {
+  if (isFirst && /[05]$/.test(key)) {
+    record.note({ what: 'failed', key, as: 'transient' })
+    throw new TransientError('not at first')
+  }
+  if (/[38]$/.test(key) && !recorded(file).some(({ what }) => what === 'mended')) {
+    record.note({ what: 'failed', key, as: 'permanent' })
+    throw new PermanentError('not before it is mended')
+  }
 }
 
 /** The transport, with a death before or after it settles. */
@@ -38,6 +50,7 @@ stand.app.work(
     const mine = message.attempt === 1
     if (mine) firsts.add(message.id)
     if (mine) die('before the handler')
+    fail(key, mine)
     // Every other message has its effect in the transaction; the rest is recorded at the ack.
     if (key.startsWith('tx-')) {
       await ctx.tx((tx) => {
@@ -47,6 +60,7 @@ stand.app.work(
       })
       if (mine) die('after the commit, before the end')
     }
+    record.note({ what: 'ended', key })
   },
   { concurrency: 4 },
 )
