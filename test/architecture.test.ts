@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   outbox: ['model', 'transport', 'sql'],
   versions: ['model', 'sql', 'codec', 'inbox/key.ts'],
   deadletters: ['model', 'transport'],
-  flow: ['model', 'store'],
+  flow: ['model', 'store', 'transport'],
   // An app holds its admin and a queue its codec, so these two stand below the runtime.
   admin: ['model', 'transport', 'deadletters', 'codec', 'flow'],
   runtime: [

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { type Child, child, pastEcho, root } from './child.ts'
+import { type Child, child, eventually, pastEcho, root } from './child.ts'
 
 const BIN = join(root, 'bin', 'millrace.js')
 
@@ -111,6 +111,49 @@ test('start: the first signal lets finish what runs', async (t) => {
   const stats = millrace(t, cwd, 'stats', 'tasks', '--json')
   await stats.ended
   assert.match(stats.output(), /"depth":0,.*"inFlight":0/)
+})
+
+const GATED = `
+import { existsSync } from 'node:fs'
+import { defineConfig, defineQueue, defineWorker } from 'millrace'
+import { sqlite } from 'millrace/sqlite'
+import { z } from 'zod'
+
+const tasks = defineQueue({ name: 'tasks', owner: 'team-x', payload: z.object({ n: z.number() }) })
+const work = defineWorker(tasks, async () => {
+  console.log('running')
+  while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 20))
+  console.log('finished')
+}, { concurrency: 1 })
+export default defineConfig({ transport: sqlite({ file: 'tasks.db' }), queues: [tasks], workers: [work], intake: { port: 0 } })
+`
+
+test('start: a worker runs as many as its config says, and the door is closed while they may finish', async (t) => {
+  const cwd = await folderWith(t, { millrace: root, ...zod })
+  await writeFile(join(cwd, 'millrace.config.ts'), GATED)
+  const started = millrace(t, cwd, 'start', '--json')
+  const [, intake] = await started.says(/"intake":"([^"]+)"/)
+  const send = async (n: number): Promise<number> => {
+    const headers = { 'content-type': 'application/json' }
+    const url = `${intake}/queues/tasks/messages`
+    return (await fetch(url, { method: 'POST', headers, body: JSON.stringify({ n }) })).status
+  }
+  assert.deepEqual([await send(1), await send(2)], [202, 202])
+  await started.says(/running/)
+  const stats = millrace(t, cwd, 'stats', 'tasks', '--json')
+  await stats.ended
+  assert.match(stats.output(), /"depth":1,.*"inFlight":1/)
+  started.kill('SIGINT')
+  await started.says(/"event":"draining"/)
+  await eventually(
+    () => send(3).catch(() => 'closed'),
+    (answer) => answer === 'closed',
+    10_000,
+  )
+  assert.doesNotMatch(started.output(), /finished/)
+  await writeFile(join(cwd, 'go'), '')
+  assert.equal(await started.ended, 0)
+  assert.equal(started.output().match(/running\n/g)?.length, 1)
 })
 
 test('start: the second signal aborts at once, and the message goes back uncounted', async (t) => {

@@ -170,9 +170,18 @@ test('sqlite: a synchronous transaction takes a payload whole, and refuses what 
       }
     }
     await sent('x'.repeat(100_000))
-    await assert.rejects(sent('x'.repeat(60_000_000)), (error) =>
-      hasCode(error, 'MILLRACE_PAYLOAD_TOO_LARGE'),
-    )
+    const large = { text: 'x'.repeat(20_000_000) }
+    database.exec('BEGIN IMMEDIATE')
+    await assert.rejects(app.sendBatch(queue, [{ text: 'a' }, large], { tx: database }), {
+      code: 'MILLRACE_PAYLOAD_TOO_LARGE',
+      message:
+        /^payload 1 of .* has 20000011 bytes, the transport takes 16777216; in a transaction/,
+    })
+    database.exec('ROLLBACK')
+    await assert.rejects(sent('x'.repeat(60_000_000)), {
+      code: 'MILLRACE_PAYLOAD_TOO_LARGE',
+      message: /has 60000011 bytes, the transport takes 16777216; in a transaction .* without tx/,
+    })
     assert.equal((await app.admin.stats(queue)).depth, 1)
     assert.deepEqual(await blobs.list({ before: 'z', max: 10 }, signal), [])
   } finally {

@@ -57,6 +57,8 @@ async function bounded(shelf: List, queue: string, oldest: readonly string[]): P
     const { sizes, ...found } = await walk(shelf, queue, { ...filter, bodies: false })
     assert.deepEqual(found, { ids })
     assert.deepEqual(sizes, [SIZES.map(() => 0)])
+    const small = await walk(shelf, queue, { ...filter, bodies: false, limit: 2 })
+    assert.deepEqual([small.ids, small.sizes], [ids, [[0, 0], [0, 0], [0]]])
     await before(shelf, queue, filter)
   }
   const { items, cursor } = await shelf.list(queue, { limit: 3, bodies: false })

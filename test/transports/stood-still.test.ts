@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { type Connector, createMillrace, defineQueue, hasCode, silentLogger } from 'millrace'
+import {
+  type Connector,
+  createMillrace,
+  defineQueue,
+  hasCode,
+  PermanentError,
+  silentLogger,
+  TransientError,
+} from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { kafka } from 'millrace/kafka'
 import { rabbitmq } from 'millrace/rabbitmq'
@@ -75,8 +83,17 @@ interface Ran {
   readonly failure: unknown
 }
 
-/** Two messages, of which the first one's handler stands still once before its effect; ends when all have their effect. */
-async function workThrough(t: TestContext, place: Place, settings: object, stillMs: number) {
+/**
+ * Two messages, of which the first one's handler stands still once before its effect; ends when all have their effect.
+ * @param failure what it throws then, instead of making its effect
+ */
+async function workThrough(
+  t: TestContext,
+  place: Place,
+  settings: object,
+  stillMs: number,
+  failure?: Error,
+) {
   const slow = defineQueue({
     ...{ ...common, name: 'slow' },
     ...(place.isOrdered && { orderingKey: () => 'key', onDead: 'continue' }),
@@ -101,12 +118,13 @@ async function workThrough(t: TestContext, place: Place, settings: object, still
     if (payload === 'first' && !stood) {
       stood = true
       standStill(stillMs)
+      if (failure !== undefined) throw failure
     }
     const write = (tx: DatabaseSync): void =>
       void tx.prepare('INSERT INTO effect VALUES (?)').run(payload)
-    const failure = await ctx.tx(write).catch((error: unknown) => error)
-    ran.push({ what: payload, attempt, failure })
-    if (failure !== undefined) throw failure
+    const refused = await ctx.tx(write).catch((error: unknown) => error)
+    ran.push({ what: payload, attempt, failure: refused })
+    if (refused !== undefined) throw refused
   })
   // Nothing of ours is on its way when the process stands still.
   await app.sendBatch(slow, ['first', 'second'])
@@ -121,7 +139,8 @@ async function workThrough(t: TestContext, place: Place, settings: object, still
     const { depth = 0 } = await app.admin.stats(slow)
     return depth === 0
   })
-  return { ran, effects: effects() }
+  const { dead } = await app.admin.stats(slow)
+  return { ran, effects: effects(), dead }
 }
 
 const url = backendUrl('rabbitmq')
@@ -155,6 +174,18 @@ for (const [name, placeOf] of places) {
     assert.deepEqual([...effects].sort(), ['first', 'second'])
     if (place.isOrdered) assert.deepEqual(effects, ['first', 'second'])
   })
+
+  for (const failure of [new PermanentError('no'), new TransientError('not now')]) {
+    test(`on ${name}, ${failure.code} from a process that stood still past its session leaves no trace: others have the message`, async (t) => {
+      const place = placeOf()
+      const { impatient, stillMs } = place
+      const { ran, effects, dead } = await workThrough(t, place, impatient, stillMs, failure)
+      assert.deepEqual([dead ?? 0, [...effects].sort()], [0, ['first', 'second']])
+      if (place.isOrdered) assert.deepEqual(effects, ['first', 'second'])
+      const attempts = ran.filter(({ what }) => what === 'first').map(({ attempt }) => attempt)
+      assert.deepEqual(attempts, [1])
+    })
+  }
 
   test(`on ${name}, an event loop that is busy for longer than a second loses nothing with the defaults`, async (t) => {
     const { ran, effects } = await workThrough(t, placeOf(), {}, 1_500)

@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
+import { startRig } from '../../scripts/rig/rig.ts'
 import { depthOf } from '../../scripts/test/depth.ts'
-import { summary, verdict } from '../../scripts/test/summary.ts'
+import { exitCodeOf, summary, verdict } from '../../scripts/test/summary.ts'
 import { leftOut, stages, type Wave } from '../../scripts/test/waves.ts'
 import { ROOT } from '../source-files.ts'
 
@@ -19,6 +20,10 @@ const FILES = {
     test('one', () => {})
     suite('more', () => test('two', () => {}))
     test('three', { skip: 'no server' }, () => {})`,
+  'skipped.test.ts': `import { test } from 'node:test'
+    test('one', { skip: 'no server' }, () => {})
+    test('two', { skip: 'no server' }, () => {})
+    test('three', { skip: true }, () => {})`,
   'bad.test.ts': `import { test } from 'node:test'
     test('fine', () => {})
     test('broken', () => { console.log('a hint'); throw new Error('the reason') })`,
@@ -48,7 +53,7 @@ async function run(names: readonly (keyof typeof FILES)[]): Promise<string> {
     await runWave({ name: 'a', files, concurrency: 1 }, { ...results, wrote }, limits)
     const { passed, failed, skipped, reasons, failures } = results.totals()
     for (const failure of failures) console.log('Again: ' + failure)
-    console.log(passed, failed, skipped, ...reasons.keys())`
+    console.log(passed, failed, skipped, ...[...reasons].flat())`
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const main = join(folder, 'main.ts')
   await writeFile(main, script)
@@ -58,7 +63,11 @@ async function run(names: readonly (keyof typeof FILES)[]): Promise<string> {
 
 test('Passed and skipped tests are counted, suites are not, and the reason of a skip is kept.', async () => {
   const said = await run(['good.test.ts'])
-  assert.match(said, /^ok {3}good\.test\.ts \(2 passed, 1 skipped, [\d.]+ s\)\n2 0 1 no server\n$/)
+  assert.match(
+    said,
+    /^ok {3}good\.test\.ts \(2 passed, 1 skipped, [\d.]+ s\)\n2 0 1 no server 1\n$/,
+  )
+  assert.match(await run(['skipped.test.ts']), /\n0 0 3 no server 2 no reason given 1\n$/)
 })
 
 test('A failed test is shown in full, with what its file wrote.', async () => {
@@ -69,7 +78,7 @@ test('A failed test is shown in full, with what its file wrote.', async () => {
   assert.match(said, /^FAIL bad\.test\.ts \(1 passed, 1 failed,/m)
   assert.match(
     said,
-    /\nAgain: bad\.test\.ts › broken\n {4}Error: the reason\n[\s\S]*\n3 1 1 no server\n$/,
+    /\nAgain: bad\.test\.ts › broken\n {4}Error: the reason\n[\s\S]*\n3 1 1 no server 1\n$/,
   )
 })
 
@@ -87,7 +96,7 @@ test('A run that is stopped names what had not ended, and calls none of it faile
 
 test('The last line is the verdict, and a missing backend is named with its reason.', () => {
   const backends = [
-    { name: 'postgres 18', available: true },
+    { name: 'postgres 18', available: true, version: '18.1' },
     { name: 'pgbouncer', available: false, why: 'not on PATH', command: 'apt-get install it' },
   ]
   const reasons = new Map([['no pooler', 2]])
@@ -95,7 +104,13 @@ test('The last line is the verdict, and a missing backend is named with its reas
   const facts = { backends, totals, ranMs: 1_000, complete: true, leftOut: ['test/slow.test.ts'] }
   const lines = summary(facts)
   assert.equal(lines.at(-1), '5 passed, 0 failed, 2 skipped')
-  assert.ok(lines.includes('  tested: postgres 18'))
+  const postgres = 'postgres 18 (18.1)'
+  const builtIn = ['memory', 'sqlite (node:sqlite and better-sqlite3)']
+  for (const name of [...builtIn, postgres]) assert.ok(lines.includes(`  tested: ${name}`), name)
+  // Of what a few files used nobody knows.
+  const few = summary({ ...facts, complete: false })
+  assert.ok(few.includes(`  ready for the chosen files: ${postgres}`))
+  assert.ok(!few.some((line) => line.startsWith('  tested: ')))
   assert.ok(
     lines.includes('  not available: pgbouncer (not on PATH; to get it: apt-get install it)'),
   )
@@ -106,6 +121,55 @@ test('The last line is the verdict, and a missing backend is named with its reas
   const failing = { ...facts, totals: { ...totals, failed: 1, failures: ['test/a.test.ts › one'] } }
   assert.deepEqual(summary(failing).slice(-4, -2), ['Failed:', '  test/a.test.ts › one'])
   assert.equal(verdict({ passed: 1, failed: 2, skipped: 0 }), '1 passed, 2 failed')
+})
+
+test('Only a run in which something passed, and nothing failed, ends with 0.', () => {
+  const codeOf = (passed: number, failed: number, stopped = false): number =>
+    exitCodeOf({ passed, failed, skipped: 3 }, { stopped })
+  assert.deepEqual([codeOf(5, 0), codeOf(5, 1), codeOf(0, 0), codeOf(5, 0, true)], [0, 1, 1, 130])
+})
+
+/** Nobody listens there. */
+const NO_NATS = { MILLRACE_TEST_NATS_URL: 'nats://127.0.0.1:1' }
+const NO_ANSWER = 'no answer from the address in MILLRACE_TEST_NATS_URL'
+
+test('A server whose address is given and does not answer is missing at home, with the reason, and no other one takes its place.', async () => {
+  Object.assign(process.env, NO_NATS)
+  const rig = await startRig({ require: 'available', only: ['nats'] })
+  await rig.stop()
+  const nats = rig.backends.find(({ why }) => why === NO_ANSWER)
+  assert.deepEqual([nats?.available, rig.env], [false, {}])
+})
+
+test('A run that would test nothing, or less than was asked for, has failed.', async () => {
+  const wrong: readonly (readonly [string, NodeJS.ProcessEnv, string])[] = [
+    ['test/nowhere', {}, 'no test file matches test/nowhere'],
+    ['test/unit/ids.test.ts', { MILLRACE_DEPTH: 'ful' }, 'MILLRACE_DEPTH: expected quick, full'],
+  ]
+  for (const [file, own, why] of wrong) {
+    const env = { ...process.env, ...NO_NATS, MILLRACE_RIG_ONLY: 'nats', ...own }
+    const args = [join(ROOT, 'scripts/test.ts'), file]
+    await assert.rejects(promisify(execFile)(process.execPath, args, { env }), (error) => {
+      const said = String(Reflect.get(Object(error), 'stdout'))
+      assert.ok(said.startsWith(`Nothing was tested: ${why}`), said)
+      assert.match(said, /\n0 passed, 1 failed\n$/)
+      assert.equal(Reflect.get(Object(error), 'code'), 1)
+      return true
+    })
+  }
+})
+
+test('Where all servers are required a missing one fails, before any test runs.', async () => {
+  const env = { ...process.env, ...NO_NATS, MILLRACE_RIG_ONLY: 'nats', MILLRACE_REQUIRE: 'all' }
+  const args = [join(ROOT, 'scripts/test.ts'), 'test/unit/ids.test.ts']
+  await assert.rejects(promisify(execFile)(process.execPath, args, { env }), (error) => {
+    const [first = '', ...more] = String(Reflect.get(Object(error), 'stdout'))
+      .trimEnd()
+      .split('\n')
+    assert.ok(first.startsWith('Nothing was tested: ') && first.includes(NO_ANSWER), first)
+    assert.deepEqual([Reflect.get(Object(error), 'code'), more], [1, ['0 passed, 1 failed']])
+    return true
+  })
 })
 
 test('Every test file runs in exactly one wave, heavy servers one of a kind at a time, and filters choose files.', () => {
@@ -124,7 +188,9 @@ test('Every test file runs in exactly one wave, heavy servers one of a kind at a
     chosen.map((wave) => wave.files),
     [[import.meta.filename]],
   )
-  assert.deepEqual(stages(ROOT, [join(ROOT, 'test/nowhere')], 'full'), [])
+  for (const nothing of ['test/nowhere', 'test/unit/ids']) {
+    assert.deepEqual(stages(ROOT, [join(ROOT, nothing)], 'full'), [])
+  }
 })
 
 test('At home what is left of the faults goes on beside all others, one file at a time.', () => {

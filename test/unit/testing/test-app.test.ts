@@ -37,6 +37,30 @@ test('settled() waits for all that follows: retries, delays, other queues.', asy
   await app.close()
 })
 
+test('settled() waits as long as its messages do, hour after hour, and for whoever is told of a death.', async () => {
+  const told: string[] = []
+  const app = await testApp({
+    queues: [steps, other],
+    onDeadLetter: async ({ reason }) => {
+      // Something of its own that takes a moment.
+      await new Promise((resolve) => setImmediate(resolve))
+      await app.send(other, reason)
+    },
+  })
+  const hours: number[] = []
+  const startedAt = app.clock.now()
+  app.work(steps, ({ attempt }) => {
+    hours.push(Math.round((app.clock.now() - startedAt) / 3_600_000))
+    if (attempt === 4) throw new PermanentError('four times')
+    throw new TransientError('in an hour', { delayMs: 3_600_000 })
+  })
+  app.work(other, ({ payload }) => void told.push(payload))
+  await app.send(steps, { n: 1 })
+  await app.settled()
+  assert.deepEqual([hours, told.length], [[0, 1, 2, 3], 1])
+  await app.close()
+})
+
 test('settled() leaves dead letters where they are; a redrive is settled again.', async () => {
   const app = await testApp({ queues: [other] })
   let broken = true
@@ -146,6 +170,21 @@ test('The same seed gives the same run.', async () => {
   }
   assert.equal(await endsAt('a'), await endsAt('a'))
   assert.notEqual(await endsAt('a'), await endsAt('b'))
+})
+
+test('A random of your own is the one that is used.', async () => {
+  const app = await testApp({ queues: [other], seed: 'a', random: () => 0.5 })
+  const startedAt = app.clock.now()
+  const ranAt: number[] = []
+  app.work(other, ({ attempt }) => {
+    ranAt.push(app.clock.now() - startedAt)
+    if (attempt < 3) throw new TransientError('again')
+  })
+  await app.send(other, 'x')
+  await app.settled()
+  const [first = 0, second = 0, third = 0] = ranAt
+  assert.deepEqual([second - first, third - second], [500, 1_000])
+  await app.close()
 })
 
 test('An inbox on the same transport commits effect, sends and ack together.', async () => {
