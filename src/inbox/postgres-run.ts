@@ -42,7 +42,7 @@ export async function runOnPostgres<T>(
         progress.outcome = await inside(context, key, work, progress, executor, client)
         if (progress.outcome.kind !== 'committed') throw rollback
       },
-      { timeoutMs: work.leaseMs },
+      { timeoutMs: work.leaseMs, limitIdle: false },
     )
   } catch (error) {
     if (error !== rollback) throw commitError(error, key, progress)

@@ -4,6 +4,7 @@ import type { LeaseKeeper } from '../model/lease-keeper.ts'
 import { promised } from '../model/maybe-promise.ts'
 import { claimWatch } from './claim-watch.ts'
 import { type Conclude, sayBroken } from './conclude.ts'
+import type { Counting } from './counters.ts'
 import { deadlines } from './deadlines.ts'
 import type { Message } from './message.ts'
 import { notifier } from './notifier.ts'
@@ -35,6 +36,8 @@ export interface Hands {
   reserve(delivery: Delivery): () => void
   /** Settles in the background; the slot is free already, but what is unsettled stays bounded. */
   settleLater(delivery: Delivery, act: Settle): void
+  /** Its settlement waits for somebody's open transaction. */
+  held(delivery: Delivery): void
   /** Resolves at the next change of any of this. */
   changed(): Promise<void>
   notify(): void
@@ -118,12 +121,7 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
   }
 
   return {
-    slots: () => {
-      const most = flow.slots()
-      if (slots.alone || deps.counters.abandoned >= ABANDONED_MAX + most) return 0
-      const moving = slots.settling - Math.min(HELD_MAX, parts.settler?.held ?? 0)
-      return Math.min(most - slots.taken, 2 * most - slots.taken - moving)
-    },
+    slots: () => freeOf(flow.slots(), deps.counters, slots, parts),
     isCrowded: () => isCrowded(slots, parts),
     uncrowded: async () => {
       while (isCrowded(slots, parts)) await change.wait()
@@ -136,6 +134,10 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
     start,
     reserve: (delivery) => slots.reserve(delivery, change.notify),
     settleLater: (delivery, act) => void settle(delivery, act),
+    held: (delivery) => {
+      slots.held(delivery)
+      change.notify()
+    },
     changed: change.wait,
     notify: change.notify,
     empty: async () => {
@@ -149,6 +151,17 @@ export function hands<Tx>(deps: WorkerDeps<Tx>): Hands {
 
 function isOver({ keeper }: Partial<Equipment>, delivery: Delivery, cameAt?: number): boolean {
   return keeper?.isOver(delivery, cameAt) === true || delivery.claim.isOver?.() === true
+}
+
+function freeOf(
+  most: number,
+  { abandoned }: Counting,
+  { taken, settling, alone }: SlotCount,
+  { settler }: Partial<Equipment>,
+): number {
+  if (alone || abandoned >= ABANDONED_MAX + most) return 0
+  const moving = settling - Math.min(HELD_MAX, settler?.held ?? 0)
+  return Math.min(most - taken, 2 * most - taken - moving)
 }
 
 /** A settlement that waits for somebody's open transaction may wait for long, and kills nobody. */

@@ -1,5 +1,5 @@
 import { type Clock, pause } from '../model/clock.ts'
-import type { Settled, Settlement } from '../model/delivery.ts'
+import type { Delivery, Settled, Settlement } from '../model/delivery.ts'
 import type { Fault } from '../model/fault.ts'
 import type { Subscription, Transport } from '../transport/transport.ts'
 import { gatherer } from './gatherer.ts'
@@ -33,8 +33,8 @@ export interface SettlerOptions {
   /** Fires when the worker must end now. */
   readonly ended: AbortSignal
   readonly queue: { readonly name: string }
-  /** `held` has grown. */
-  readonly onHeld: () => void
+  /** `held` has grown by this one. */
+  readonly onHeld: (delivery: Delivery) => void
 }
 
 const RETRY_FIRST_MS = 50
@@ -79,7 +79,7 @@ export function settler(options: SettlerOptions): Settler {
         // The backend is there, and the lease is renewed for as long as this is not settled.
         giveUpAt = clock.now() + options.leaseMs
         waitMs = Math.min(HELD_RETRY_MAX_MS, waitMs)
-        if (held.enter(settlement)) options.onHeld()
+        if (held.enter(settlement)) options.onHeld(settlement.delivery)
       }
       unclear ||= fault.outcome === 'unknown'
       // A fault that nobody knows may be over at the next try; giving up makes finished work run again.

@@ -10,9 +10,11 @@ export interface SlotCount {
   /** One without a slot is being settled: it is known already, dead, or goes back. */
   settle(delivery: Delivery): void
   settled(delivery: Delivery): void
+  /** Its settlement waits for somebody's open transaction, which may be open for hours: it keeps no neighbours away any more. */
+  held(delivery: Delivery): void
   readonly taken: number
   readonly settling: number
-  /** One of them must have no neighbours until it is settled: before that, the death of another would be blamed on it. */
+  /** One of them must have no neighbours until it is settled or held: before that, the death of another would be blamed on it. */
   readonly alone: boolean
 }
 
@@ -45,6 +47,7 @@ export function slotCount(): SlotCount {
       settling--
       alone.delete(delivery)
     },
+    held: (delivery) => void alone.delete(delivery),
     get taken() {
       return taken
     },

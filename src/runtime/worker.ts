@@ -65,7 +65,7 @@ export function worker<Tx>(deps: WorkerDeps<Tx>): Worker {
   const equip = (from: Subscription): void => {
     const onError = receiver.noteRenewError
     keeper = leaseKeeper({ renew: from.renew?.bind(from), clock, leaseMs, onError })
-    const own = { subscription: from, leaseMs, ended: ended.signal, onHeld: held.notify }
+    const own = { subscription: from, leaseMs, ended: ended.signal, onHeld: held.held }
     const made = settler({ ...deps, ...own })
     settles = made
     const concluding = conclude(deps, made, recorder(deps), ended.signal)

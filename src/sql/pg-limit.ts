@@ -5,6 +5,21 @@ import { MillraceError } from '../model/errors.ts'
 /** How long one call to the server may take, connecting included, unless said otherwise. */
 export const CALL_TIMEOUT_MS = 30_000
 
+/**
+ * A process that is stopped between two statements (SIGSTOP, a frozen machine, a network that swallows all) would keep what its
+ * transaction has locked until the server misses it, two hours by default: keys that nobody can settle or send to. So the server
+ * ends one of ours that stands idle for this long. Within one there is nothing but our own statements. A shorter limit of the user's
+ * own stays.
+ */
+const IDLE_MS = 10_000
+
+/** First in a transaction; for the rest of it. */
+export const LIMIT_IDLE: string = `
+SELECT set_config('idle_in_transaction_session_timeout', CASE
+  WHEN extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval)
+    BETWEEN 0.001 AND ${IDLE_MS / 1_000}
+  THEN current_setting('idle_in_transaction_session_timeout') ELSE '${IDLE_MS}' END, true)`
+
 export interface Limit {
   readonly clock: Clock
   readonly timeoutMs: number

@@ -3,7 +3,7 @@ import type { default as NodePostgres } from 'pg'
 import { MillraceError } from '../model/errors.ts'
 import { clientExecutor, queryClient } from './pg-executor.ts'
 import { beforeStatement, pgFault } from './pg-fault.ts'
-import { CALL_TIMEOUT_MS, limited, noConnection, poolClosed } from './pg-limit.ts'
+import { CALL_TIMEOUT_MS, LIMIT_IDLE, limited, noConnection, poolClosed } from './pg-limit.ts'
 import { nodePostgresListen } from './pg-listen-node.ts'
 import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
 import { learnSession } from './pg-prepared.ts'
@@ -13,6 +13,8 @@ const CONNECTIONS_MAX = 10
 const CONNECT_TIMEOUT_MS = 10_000
 const CLOSE_TIMEOUT_MS = 2_000
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
+/** Both in one round trip. */
+const BEGIN_LIMITED = `${BEGIN};${LIMIT_IDLE}`
 const COMMIT = 'COMMIT'
 const ROLLBACK = 'ROLLBACK'
 
@@ -125,7 +127,8 @@ export function nodePostgresPool(pool: PgPoolLike, options: PgPoolOptions): PgPo
     begin: async (run, call = {}) => {
       const borrowed = await borrow(call)
       try {
-        return await transact(borrowed, within(borrowed, call.timeoutMs), run)
+        const begin = call.limitIdle === false ? BEGIN : BEGIN_LIMITED
+        return await transact(borrowed, within(borrowed, call.timeoutMs), begin, run)
       } catch (error) {
         dropBroken(borrowed, error)
         throw error
@@ -157,13 +160,18 @@ async function learn(
 
 type Within = <T>(call: Promise<T>) => Promise<T>
 
-async function transact<T>(borrowed: Borrowed, within: Within, run: PgWork<T>): Promise<T> {
+async function transact<T>(
+  borrowed: Borrowed,
+  within: Within,
+  begin: string,
+  run: PgWork<T>,
+): Promise<T> {
   const { client } = borrowed
   const bounded = clientExecutor(client)
   const executor = {
     execute: (sql: string, params: readonly unknown[]) => within(bounded.execute(sql, params)),
   }
-  await within(client.query({ text: BEGIN })).catch((error: unknown) => {
+  await within(client.query({ text: begin })).catch((error: unknown) => {
     throw beforeStatement(error)
   })
   let value: T

@@ -1,7 +1,7 @@
 import { postgresJsExecutor } from './pg-executor.ts'
 import { beforeStatement } from './pg-fault.ts'
-import { CALL_TIMEOUT_MS, limited, poolClosed } from './pg-limit.ts'
-import type { PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
+import { CALL_TIMEOUT_MS, LIMIT_IDLE, limited, poolClosed } from './pg-limit.ts'
+import type { PgBeginOptions, PgCallOptions, PgPool, PgPoolOptions, PgWork } from './pg-pool.ts'
 import { refuseUnsafeCommits } from './pg-postgresjs-commit.ts'
 import type { PostgresJsLike, PostgresJsTransaction } from './pg-shapes.ts'
 
@@ -43,10 +43,11 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
       await safe()
       return await within(plain.execute(text, params), call.timeoutMs)
     },
-    begin: async <T>(run: PgWork<T>, call: PgCallOptions = {}): Promise<T> => {
+    begin: async <T>(run: PgWork<T>, call: PgBeginOptions = {}): Promise<T> => {
       check(call)
       await safe()
-      return await transact(sql, run, (statement) => within(statement, call.timeoutMs))
+      const work = call.limitIdle === false ? run : idleLimited(run)
+      return await transact(sql, work, (statement) => within(statement, call.timeoutMs))
     },
     listen: async (channel, ear) => {
       const { unlisten } = await within(sql.listen(channel, ear.hear))
@@ -55,6 +56,14 @@ export function postgresJsPool(sql: PostgresJsLike, options: PgPoolOptions): PgP
     close: async () => {
       if (!closing.signal.aborted) closing.abort(poolClosed())
     },
+  }
+}
+
+/** Sent together with the first statement, and answered before it. Where it fails the transaction is over, as that one says. */
+function idleLimited<T>(run: PgWork<T>): PgWork<T> {
+  return (executor, client) => {
+    executor.execute(LIMIT_IDLE, []).catch(() => {})
+    return run(executor, client)
   }
 }
 

@@ -13,7 +13,7 @@ export interface PgPool {
    * One transaction (READ COMMITTED) on one connection: commits when `run` resolves, else rolls back. `client` is the
    * client's own transaction object, as its users know it.
    */
-  readonly begin: <T>(run: PgWork<T>, options?: PgCallOptions) => Promise<T>
+  readonly begin: <T>(run: PgWork<T>, options?: PgBeginOptions) => Promise<T>
   /** A connection of its own that listens; absent when the pool cannot give one. */
   readonly listen?: PgListen
   /** Idempotent, bounded in time. Ends what runs; a pool of the user's stays open. */
@@ -27,6 +27,14 @@ export interface PgCallOptions {
   readonly timeoutMs?: number
   /** Checked before each statement; what runs is not interrupted. */
   readonly signal?: AbortSignal
+}
+
+export interface PgBeginOptions extends PgCallOptions {
+  /**
+   * The server ends it when it stands idle for ten seconds. False: `run` does what others wrote, which may take longer, and sets a
+   * limit of its own. Default true.
+   */
+  readonly limitIdle?: boolean
 }
 
 export type PgListen = (channel: string, ear: PgEar) => Promise<PgListening>

@@ -218,6 +218,34 @@ for (const [what, options] of Object.entries(waits)) {
   })
 }
 
+test('what ran alone keeps nobody waiting for the open transaction that holds its key', async () => {
+  const on = await stage()
+  const { clock, queue, open, store } = on
+  await killedWithSuspect(on)
+
+  const held: Fault = { code: 'held', retryable: true, outcome: 'notApplied' }
+  let isOpen = true
+  const second = await open({
+    transport: aroundSettlements(store, async (batch, settle) =>
+      isOpen && batch.some(({ as, delivery }) => as === 'acked' && delivery.alone)
+        ? batch.map(() => ({ ok: false, fault: held }))
+        : settle(batch),
+    ),
+  })
+  const order: string[] = []
+  second.work(queue, async ({ payload }) => void order.push(payload.orderId), { concurrency: 10 })
+  await second.start()
+  await clock.advance(60_000)
+  assert.deepEqual(order, ['suspect'])
+  for (const orderId of ['a', 'b', 'c']) await second.send(queue, { orderId })
+  await clock.advance(5_000)
+  assert.deepEqual([order.slice(1), second.counters().orders?.acked], [['a', 'b', 'c'], 3])
+  isOpen = false
+  await clock.advance(1_000)
+  assert.equal(second.counters().orders?.acked, 4)
+  await closeNow(second, clock)
+})
+
 test('what runs alone waits for no settlement that waits for an open transaction', async () => {
   const on = await stage()
   const { clock, queue, open, store } = on

@@ -162,6 +162,35 @@ if (server !== undefined) {
     await pool.query('SELECT 1', [])
   })
 
+  test('what a process that stands still has locked is free soon, and it hears of it', async (t) => {
+    const { pool } = await scene(t, url)
+    const { pool: other } = await scene(t, url)
+    const wakes = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const standing = pool.begin(async ({ execute }) => {
+      await execute('SELECT pg_advisory_xact_lock($1)', [LOCK])
+      begun.resolve()
+      await wakes.promise
+      await execute('SELECT 1', [])
+    })
+    const failed = failureOf(standing)
+    await begun.promise
+    const isFree = async (): Promise<boolean> =>
+      (await other.query('SELECT pg_try_advisory_xact_lock($1) AS got', [LOCK]))[0]?.got === true
+    assert.equal(await isFree(), false)
+    await until('the lock is free', isFree)
+    wakes.resolve()
+    isAway(await failed, 'unknown')
+  })
+
+  test("a shorter limit of the user's own stays", async (t) => {
+    const { pool } = await scene(t, `${url}?options=-c%20idle_in_transaction_session_timeout%3D700`)
+    const [row] = await pool.begin(({ execute }) =>
+      execute("SELECT current_setting('idle_in_transaction_session_timeout') AS idle", []),
+    )
+    assert.equal(row?.idle, '700ms')
+  })
+
   test('a transaction whose rollback got no answer does not go on in the next call', async (t) => {
     // The client gives up before we do, and would go on using the connection.
     const { users, pool, proxy } = await scene(t, url, { query_timeout: 100 })

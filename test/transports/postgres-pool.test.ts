@@ -17,7 +17,7 @@ import {
   printMigrations,
 } from '../../src/sql/pg-migrate.ts'
 import { addressProblem, type PgAddress, pgPool } from '../../src/sql/pg-open.ts'
-import type { PgPool } from '../../src/sql/pg-pool.ts'
+import type { PgBeginOptions, PgPool } from '../../src/sql/pg-pool.ts'
 import {
   dropSchema,
   freshSchema,
@@ -59,6 +59,8 @@ const clients: Readonly<Record<string, (url: string) => Subject>> = {
 const MIGRATION_LOCK = 'SELECT pg_advisory_xact_lock(7883951835720016741)'
 
 const orders = defineQueue({ name: 'orders', owner: 'team-orders', payload: z.string() })
+
+const IDLE_LIMIT = `SELECT current_setting('idle_in_transaction_session_timeout') AS idle`
 
 const ECHO = `
 SELECT a.text_value, a.bytes_value, a.int_value::float8 AS int_value, $4::text AS json_text, $5::boolean AS flag,
@@ -134,6 +136,17 @@ for (const { name, url, pooled } of servers) {
       assert.equal(answer, 7)
       assert.equal(await count(), 1)
       await dropSchema(url, schema)
+    })
+
+    check('a transaction may not stand idle, unless it sets a limit of its own', async (pool) => {
+      const limit = (options: PgBeginOptions): Promise<unknown> =>
+        pool.begin(async ({ execute }) => {
+          const [row] = await execute(IDLE_LIMIT, [])
+          return row?.idle
+        }, options)
+      assert.deepEqual([await limit({}), await limit({ limitIdle: false })], ['10s', '0'])
+      const [after] = await pool.query(IDLE_LIMIT, [])
+      assert.equal(after?.idle, '0')
     })
 
     check('a statement that was refused is no fault of the connection', async (pool) => {
