@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
+import { type Connector, createMillrace, defineQueue, hasCode, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { kafka } from 'millrace/kafka'
 import { nats } from 'millrace/nats'
@@ -134,13 +134,15 @@ async function opened(t: TestContext, transport: Connector) {
   const orders = queueOf(`network-${process.pid}-${opens}`)
   const db = new DatabaseSync(':memory:')
   db.exec('CREATE TABLE effect (payload TEXT)')
-  const app = await createMillrace({
-    transport,
-    store: memoryStore(),
-    inbox: sqliteInbox({ db }),
-    queues: [orders],
-    logger: silentLogger,
-  })
+  const open = () =>
+    createMillrace({
+      transport,
+      store: memoryStore(),
+      inbox: sqliteInbox({ db }),
+      queues: [orders],
+      logger: silentLogger,
+    })
+  const app = await patiently(open)
   t.after(() => app.close({ timeoutMs: 1_000 }))
   app.work(orders, async (message, ctx) => {
     await ctx.tx((tx) => {
@@ -154,4 +156,19 @@ async function opened(t: TestContext, transport: Connector) {
       .all()
       .map(({ payload }) => String(payload))
   return { app, orders, effects }
+}
+
+/** The limits are as short as the faults need: a server that has just come up on a busy machine may take longer for its first answers. */
+async function patiently<Opened>(open: () => Promise<Opened>): Promise<Opened> {
+  let opened: { readonly app: Opened } | undefined
+  await until('a start', async () => {
+    try {
+      opened = { app: await open() }
+    } catch (error) {
+      if (!hasCode(error, 'MILLRACE_UNAVAILABLE')) throw error
+    }
+    return opened !== undefined
+  })
+  assert.ok(opened !== undefined)
+  return opened.app
 }
