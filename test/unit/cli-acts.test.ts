@@ -182,6 +182,21 @@ test('send --batch: steps of 500, each all or nothing, with what was stored on r
   )
 })
 
+test('purge throws away what waits, when somebody is sure, and leaves the dead', async (t) => {
+  const { run, runWithInput } = await shop(t)
+  const lines = ['a', 'b', 'c'].map((orderId) => JSON.stringify({ orderId }))
+  await runWithInput(lines.join('\n'), 'send', 'orders', '--batch')
+  const unsure = await run('purge', 'orders')
+  assert.deepEqual([unsure.code, unsure.stdout], [2, ''])
+  assert.match(unsure.stderr, /^millrace: purge needs --yes: what waits in "orders" is gone/)
+  const purged = await run('purge', 'orders', '--yes')
+  assert.deepEqual([purged.code, purged.stdout], [0, 'purged orders: 3 removed\n'])
+  const again = await run('purge', 'orders', '--yes', '--json')
+  assert.deepEqual(JSON.parse(again.stdout), { queue: 'orders', removed: 0 })
+  assert.match((await run('stats', 'orders', '--json')).stdout, /"depth":0/)
+  assert.match((await run('purge', 'order', '--yes')).stderr, /did you mean "orders"/)
+})
+
 test('cancel removes what waits; pause and resume are remembered and change nothing else', async (t) => {
   const { run } = await shop(t)
   const id = (await run('send', 'orders', '{"orderId":"a"}')).stdout.trim()

@@ -205,6 +205,7 @@ test('no command that looks, or acts on what is there, makes a database', async 
     'outbox ls': ['orders'],
     'outbox retry': ids,
     pause: ['orders'],
+    purge: ['orders', '--yes'],
     resume: ['orders'],
   }
   // They make one, need none, or have a test of their own.

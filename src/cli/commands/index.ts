@@ -21,6 +21,7 @@ import { outboxDiscard } from './outbox-discard.ts'
 import { outboxLs } from './outbox-ls.ts'
 import { outboxRetry } from './outbox-retry.ts'
 import { pause } from './pause.ts'
+import { purge } from './purge.ts'
 import { resume } from './resume.ts'
 import { scale } from './scale.ts'
 import { send } from './send.ts'
@@ -56,6 +57,7 @@ export const commands: readonly Command[] = [
   slots,
   message,
   cancel,
+  purge,
   migrate,
   explainError,
 ]
