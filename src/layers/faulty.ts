@@ -34,7 +34,8 @@ export interface FaultyOptions {
   readonly onMishap?: (call: FaultyCall, mishap: Mishap) => void
 }
 
-const order: readonly Mishap[] = ['rejected', 'refused', 'unanswered', 'slow']
+/** Each as often as `rates` say, in this order. */
+export const mishapNames: readonly Mishap[] = ['rejected', 'refused', 'unanswered', 'slow']
 
 /**
  * Weakens a transport on purpose, within what the seam allows: whoever stands on top must lose
@@ -158,7 +159,7 @@ export function drawMishap({
   rates = {},
 }: Pick<FaultyOptions, 'random' | 'rates'>): Mishap | undefined {
   let left = random()
-  for (const mishap of order) {
+  for (const mishap of mishapNames) {
     left -= rates[mishap] ?? 0
     if (left < 0) return mishap
   }

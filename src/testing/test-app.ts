@@ -1,9 +1,10 @@
 import { silentLogger } from '../model/logger.ts'
 import { problems, show } from '../model/problems.ts'
-import type { App, CloseOptions } from '../runtime/app.ts'
+import type { App } from '../runtime/app.ts'
 import type { MillraceOptions } from '../runtime/create.ts'
 import { createMillrace } from '../runtime/create-millrace.ts'
 import { type MemoryConnector, memory } from '../transports/memory/index.ts'
+import { checkMishaps, type Mishaps, troubled } from './mishaps.ts'
 import { seededRandom } from './seeded-random.ts'
 import { type SettledOptions, settled } from './settled.ts'
 import { type VirtualClock, virtualClock } from './virtual-clock.ts'
@@ -22,6 +23,11 @@ export interface TestAppOptions<Tx = unknown>
    * `millrace`.
    */
   readonly seed?: string
+  /**
+   * What goes wrong between the app and its backend, as often as `rates` say or as `plan` decides: calls fail, or are done and their
+   * answers lost. Nothing of it loses a message; handlers run again for it. Default: nothing.
+   */
+  readonly mishaps?: Mishaps
 }
 
 /** An app in memory whose time the test moves. */
@@ -51,20 +57,27 @@ export async function testApp<Tx = unknown>(options: TestAppOptions<Tx>): Promis
     clock = virtualClock(),
     transport = memory(),
     seed = 'millrace',
+    random = seededRandom(seed),
+    mishaps,
     ...rest
   } = checked(options)
   const app = await createMillrace<Tx>({
-    random: seededRandom(seed),
     logger: silentLogger,
     ...rest,
-    transport,
+    transport: mishaps ? troubled(transport, { ...mishaps, random, clock }) : transport,
+    random,
     clock,
   })
   return {
     ...app,
     clock,
     transport,
-    close: (closeOptions) => closeOnVirtualTime(app, clock, closeOptions),
+    // A send that is tried again waits for the next try.
+    ...(mishaps && {
+      send: (...given) => onVirtualTime(clock, app.send(...given)),
+      sendBatch: (...given) => onVirtualTime(clock, app.sendBatch(...given)),
+    }),
+    close: (closeOptions) => onVirtualTime(clock, app.close(closeOptions)),
     async settled(settledOptions) {
       await app.start()
       await settled({ app, clock, transport }, settledOptions)
@@ -79,26 +92,22 @@ function checked<Tx>(options: TestAppOptions<Tx>): TestAppOptions<Tx> {
   if (options.seed !== undefined && typeof options.seed !== 'string') {
     found.add(`seed: expected a string, got ${show(options.seed)}`)
   }
+  if (options.mishaps !== undefined) checkMishaps(options.mishaps, found)
   found.throwIfAny()
   return options
 }
 
-/** Nobody else moves the time while the app drains, so the close does. */
-async function closeOnVirtualTime<Tx>(
-  app: App<Tx>,
-  clock: VirtualClock,
-  options: CloseOptions | undefined,
-): Promise<void> {
-  let closed = false
+/** Nobody else moves the time while this goes on. */
+async function onVirtualTime<T>(clock: VirtualClock, call: Promise<T>): Promise<T> {
+  let isOver = false
   const end = (): void => {
-    closed = true
+    isOver = true
   }
-  const closing = app.close(options)
-  closing.then(end, end)
+  call.then(end, end)
   await clock.advance(0)
-  while (!closed) {
+  while (!isOver) {
     const dueAt = clock.nextDueAt()
     await clock.advance(dueAt === undefined ? 0 : Math.max(0, dueAt - clock.now()))
   }
-  await closing
+  return await call
 }

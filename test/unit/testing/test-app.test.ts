@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defineQueue, PermanentError, TransientError } from 'millrace'
 import { memory } from 'millrace/memory'
-import { memoryInbox, testApp } from 'millrace/testing'
+import { type Mishaps, memoryInbox, testApp } from 'millrace/testing'
 import { z } from 'zod'
 import { pause } from '../../../src/model/clock.ts'
 
@@ -233,3 +233,77 @@ test('settled() refuses wrong options, gives up with a code, and starts no close
   await app.close()
   await assert.rejects(app.settled(), { code: 'MILLRACE_CLOSED' })
 })
+
+test('Mishaps lose no message; a handler without an inbox runs again where an answer was lost.', async () => {
+  const seed = process.env.MILLRACE_SEED ?? String(Date.now())
+  const rates = { rejected: 0.15, refused: 0.15, unanswered: 0.15, slow: 0.15 }
+  const seen = new Set<string>()
+  const onMishap = ({ act }: { readonly act: string }, mishap: string): void =>
+    void seen.add(`${act} ${mishap}`)
+  const app = await testApp({ queues: [steps], seed, mishaps: { rates, onMishap } })
+  const ran = new Set<number>()
+  app.work(steps, ({ payload }) => void ran.add(payload.n))
+  const all = Array.from({ length: 200 }, (_, n) => n)
+  for (const n of all) {
+    // As a user sends: until the backend says yes.
+    for (let stored = false; !stored; ) {
+      stored = await app.send(steps, { n }, { id: `n-${n}` }).then(
+        () => true,
+        () => false,
+      )
+    }
+  }
+  await app.settled()
+  assert.deepEqual([...ran].sort(byValue), all, `seed ${seed}`)
+  assert.ok(seen.size >= 8, `seed ${seed}: ${[...seen]}`)
+  await app.close()
+})
+
+test('What a plan takes from every ack, the next run hears of: without an inbox the effect is made twice.', async () => {
+  let isAway = true
+  const mishaps: Mishaps = {
+    plan: ({ act }) => (act === 'settle' && isAway ? 'rejected' : undefined),
+  }
+  const app = await testApp({ queues: [steps], mishaps })
+  let runs = 0
+  app.work(steps, () => {
+    runs += 1
+    isAway = runs < 2
+  })
+  await app.send(steps, { n: 1 })
+  await app.settled()
+  assert.deepEqual([runs, app.counters()['steps']?.acked], [2, 1])
+  await app.close()
+})
+
+test('Wrong mishaps are refused, each by name.', async () => {
+  const wrong = {
+    rates: { rejected: 2, refused: Number.NaN, unanswerd: 0.1 },
+    plan: 'never',
+    slowMs: -1,
+  }
+  await assert.rejects(
+    testApp({ queues: [steps], mishaps: wrong as unknown as Mishaps }),
+    (error) => {
+      const message = String(error)
+      for (const part of [
+        'rates.rejected',
+        'rates.refused',
+        '"mishaps.rates.unanswered"',
+        'plan',
+        'slowMs',
+      ])
+        assert.ok(message.includes(part), `${part}: ${message}`)
+      return true
+    },
+  )
+  const much = { rates: { rejected: 0.6, slow: 0.6 } }
+  await assert.rejects(
+    testApp({ queues: [steps], mishaps: much }),
+    /mishaps.rates: expected 1 together/,
+  )
+})
+
+function byValue(a: number, b: number): number {
+  return a - b
+}
