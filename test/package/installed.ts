@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -40,7 +41,13 @@ export async function installPackage(): Promise<Installed> {
   const manifest = { name: 'user', private: true, type: 'module' }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
   const quiet = ['--no-audit', '--no-fund', '--prefer-offline']
-  const { stderr: warnings } = await must('npm', ['install', ...quiet, `./${tarball}`], folder)
+  const install = (): Promise<Ended> => must('npm', ['install', ...quiet, `./${tarball}`], folder)
+  const isThere = (): boolean => existsSync(join(folder, 'node_modules/millrace/package.json'))
+  let installed = await install()
+  // Seen once, beside other runs of npm: it ended with 0, and there was nothing.
+  if (!isThere()) installed = await install()
+  const { stdout, stderr: warnings } = installed
+  if (!isThere()) throw new Error(`npm install ended with 0 and left nothing: ${stdout}${warnings}`)
   return {
     folder,
     warnings,
@@ -63,6 +70,8 @@ export async function installPackage(): Promise<Installed> {
   }
 }
 
+const NOT_ENDED = 255
+
 async function runIn(cwd: string, file: string, args: readonly string[]): Promise<Ended> {
   const options = { cwd, maxBuffer: 10_000_000, timeout: 180_000, env: userEnvironment() }
   try {
@@ -70,7 +79,10 @@ async function runIn(cwd: string, file: string, args: readonly string[]): Promis
   } catch (error) {
     if (error instanceof Error && 'stdout' in error && 'stderr' in error && 'code' in error) {
       const { code, stdout, stderr } = error
-      return { code: Number(code), stdout: String(stdout), stderr: String(stderr) }
+      const ended = { stdout: String(stdout), stderr: String(stderr) }
+      if (typeof code === 'number') return { ...ended, code }
+      // A signal, the time limit or too much output ended it.
+      return { ...ended, code: NOT_ENDED, stderr: `${ended.stderr}${error.message}` }
     }
     throw error
   }
