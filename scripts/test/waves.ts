@@ -45,6 +45,7 @@ const NOT_AT_HOME = [
   'test/faults/nats-cluster.test.ts',
   'test/faults/nats-lanes-cluster.test.ts',
   'test/faults/network-effects.test.ts',
+  'test/faults/network-order.test.ts',
   'test/faults/order-killed.test.ts',
   'test/faults/poison-living.test.ts',
   'test/faults/poison.test.ts',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Connector, createMillrace, defineQueue, hasCode, silentLogger } from 'millrace'
+import { type Connector, createMillrace, defineQueue, silentLogger } from 'millrace'
 import { sqliteInbox } from 'millrace/inbox'
 import { kafka } from 'millrace/kafka'
 import { nats } from 'millrace/nats'
@@ -15,6 +15,7 @@ import { type BackendName, backendUrl } from '../backends.ts'
 import { account } from '../transports/sqs-harness.ts'
 import { until } from '../transports/until.ts'
 import { kafkaBehindProxy } from './kafka-behind-proxy.ts'
+import { patiently } from './patiently.ts'
 import { stubbornProducer } from './stubborn-producer.ts'
 import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
 
@@ -156,19 +157,4 @@ async function opened(t: TestContext, transport: Connector) {
       .all()
       .map(({ payload }) => String(payload))
   return { app, orders, effects }
-}
-
-/** The limits are as short as the faults need: a server that has just come up on a busy machine may take longer for its first answers. */
-async function patiently<Opened>(open: () => Promise<Opened>): Promise<Opened> {
-  let opened: { readonly app: Opened } | undefined
-  await until('a start', async () => {
-    try {
-      opened = { app: await open() }
-    } catch (error) {
-      if (!hasCode(error, 'MILLRACE_UNAVAILABLE')) throw error
-    }
-    return opened !== undefined
-  })
-  assert.ok(opened !== undefined)
-  return opened.app
 }
