@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { openSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { type Account, serverAccount } from './account.ts'
@@ -29,6 +29,8 @@ export interface PostgresOptions {
   readonly native?: string
   /** More settings, as `name=value`. */
   readonly settings?: readonly string[]
+  /** Its certificate and key; connections without TLS are taken, too. */
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
 }
 
 const USER = 'postgres'
@@ -59,6 +61,7 @@ export async function startPostgres(
     const bin = join(readableBinaries(native, account, folder), 'bin')
     const data = join(folder, 'data')
     await initialise(bin, data, account)
+    const tls = options.tls === undefined ? [] : certified(data, options.tls, account)
     const port = await freePort()
     const place = {
       bin,
@@ -66,13 +69,30 @@ export async function startPostgres(
       folder,
       port,
       account,
-      settings: [...SETTINGS, ...(options.settings ?? [])],
+      settings: [...SETTINGS, ...tls, ...(options.settings ?? [])],
     }
     return await serve(place, major)
   } catch (error) {
     removeFolder(folder)
     throw error
   }
+}
+
+/** The server reads a key that nobody else can. */
+function certified(
+  data: string,
+  { cert, key }: { readonly cert: Buffer; readonly key: Buffer },
+  account: Account | undefined,
+): readonly string[] {
+  for (const [name, bytes] of [
+    ['server.crt', cert],
+    ['server.key', key],
+  ] as const) {
+    const file = join(data, name)
+    writeFileSync(file, bytes, { mode: 0o600 })
+    if (account !== undefined) chownSync(file, account.uid, account.gid)
+  }
+  return ['ssl=on']
 }
 
 interface Place {

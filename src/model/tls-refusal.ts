@@ -1,11 +1,25 @@
 import { MillraceError } from './errors.ts'
 import { read, readString } from './probe.ts'
 
+/** What a user of this client writes to give it. */
+interface Ways {
+  readonly authority: string
+  readonly pair: string
+}
+
+const OPTIONS: Ways = { authority: 'as ca', pair: 'cert and key' }
+/** Of `pg`, which takes an address. */
+const IN_ADDRESS: Ways = {
+  authority: 'as sslrootcert=<file> in the address',
+  pair: 'sslcert=<file> and sslkey=<file> in the address',
+}
+
 /** Codes of OpenSSL and of Node, as the errors of any client have them; and what they mean to somebody who connects. */
-const MEANINGS: readonly (readonly [RegExp, string])[] = [
+const MEANINGS: readonly (readonly [RegExp, string | ((ways: Ways) => string)])[] = [
   [
     /^(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(?:VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT\w*))$/,
-    "this machine does not trust the server's certificate; pass the certificate of the authority that signed it as ca, or name its file in NODE_EXTRA_CA_CERTS",
+    ({ authority }) =>
+      `this machine does not trust the server's certificate; pass the certificate of the authority that signed it ${authority}, or name its file in NODE_EXTRA_CA_CERTS`,
   ],
   [
     /^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/,
@@ -17,15 +31,17 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /^ERR_SSL_\w*ALERT_CERTIFICATE_REQUIRED$/,
-    'the server wants a certificate from us; pass cert and key',
+    ({ pair }) => `the server wants a certificate from us; pass ${pair}`,
   ],
   [
     /^ERR_SSL_\w*ALERT_(?:UNKNOWN_CA|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_\w+|ACCESS_DENIED)$/,
-    'the server does not accept our certificate; pass cert and key of an authority that it trusts',
+    ({ pair }) =>
+      `the server does not accept our certificate; pass ${pair} of an authority that it trusts`,
   ],
   [
     /^ERR_SSL_\w*ALERT_HANDSHAKE_FAILURE$/,
-    'the server refused the handshake; it may want a certificate from us (cert and key), or another version of TLS',
+    ({ pair }) =>
+      `the server refused the handshake; it may want a certificate from us (${pair}), or another version of TLS`,
   ],
   [
     /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
@@ -45,12 +61,14 @@ const CAUSES_MAX = 5
  * @param what whose connection it is, `redis`
  */
 export function tlsRefusal(error: unknown, what: string): MillraceError | undefined {
+  const ways = what.includes('postgres') ? IN_ADDRESS : OPTIONS
   let cause = error
   for (let depth = 0; depth < CAUSES_MAX && cause !== undefined; depth++) {
     const code = readString(cause, 'code') ?? ''
     const meaning = MEANINGS.find(([codes]) => codes.test(code))?.[1]
     if (meaning !== undefined) {
-      return new MillraceError('MILLRACE_UNAVAILABLE', `${what}: ${meaning} (${code})`, {
+      const said = typeof meaning === 'string' ? meaning : meaning(ways)
+      return new MillraceError('MILLRACE_UNAVAILABLE', `${what}: ${said} (${code})`, {
         cause: error,
       })
     }

@@ -2,7 +2,8 @@ import { bucketRefusal } from '../model/bucket-refusal.ts'
 import { classifyError } from '../model/classify-error.ts'
 import type { Clock } from '../model/clock.ts'
 import { isMillraceError, MillraceError } from '../model/errors.ts'
-import { read } from '../model/probe.ts'
+import { read, readString } from '../model/probe.ts'
+import { show } from '../model/problems.ts'
 import { tlsRefusal } from '../model/tls-refusal.ts'
 import { pgRefusal } from '../sql/pg-refusal.ts'
 import type { ConnectContext } from '../transport/transport.ts'
@@ -83,6 +84,17 @@ function connectLimit(
   return { signal: limit.signal, cancel }
 }
 
+/** Of the certificates that an address or an option names, for one. A socket that is not there is not opened but connected to. */
+function fileRefusal(cause: unknown, name: string): MillraceError | undefined {
+  const [path, code] = [readString(cause, 'path'), readString(cause, 'code')]
+  if (path === undefined || readString(cause, 'syscall') !== 'open') return undefined
+  return new MillraceError(
+    'MILLRACE_UNAVAILABLE',
+    `${name}: the file ${show(path)} cannot be read (${code}); correct its name in the address or the options`,
+    { cause },
+  )
+}
+
 /** Times inside the error do not matter here: nothing waits for them. */
 const NO_TIME = 0
 
@@ -96,6 +108,8 @@ export async function answered<T>(name: string, opened: Promise<T>): Promise<T> 
     if (isMillraceError(cause)) throw cause
     const refusal = pgRefusal(cause, name)
     if (refusal !== undefined) throw refusal
+    const fileless = fileRefusal(cause, name)
+    if (fileless !== undefined) throw fileless
     const bucketless = bucketRefusal(cause, name)
     if (bucketless !== undefined) throw bucketless
     const { code, errorClass } = classifyError(cause, undefined, NO_TIME)

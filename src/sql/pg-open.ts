@@ -42,10 +42,17 @@ export function addressProblem(given: {
   }
   if (typeof url !== 'string') return `${URL_EXPECTED}, got ${show(url)}`
   if (!/^postgres(ql)?:\/\//.test(url)) return `${URL_EXPECTED}, got ${kindOf(url)}`
-  return isReadable(url)
+  if (!isReadable(url)) {
+    return 'url cannot be read as an address; characters such as # / ? @ in user and password must be percent-encoded'
+  }
+  const mode = /[?&]sslmode=([^&]*)/.exec(url)?.[1]
+  return mode === undefined || SSL_MODES.includes(mode)
     ? undefined
-    : 'url cannot be read as an address; characters such as # / ? @ in user and password must be percent-encoded'
+    : `url: sslmode: expected one of ${SSL_MODES.join(', ')}, got ${show(mode)}`
 }
+
+/** Those of `pg`. What it does not know it takes for `verify-full`. */
+const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 const URL_EXPECTED = 'url: expected an address such as postgres://host:5432/database'
 

@@ -18,6 +18,14 @@ export function pgRefusal(cause: unknown, what: string): MillraceError | undefin
       { cause },
     )
   }
+  // "no pg_hba.conf entry for host …, no encryption", as managed servers say it.
+  if (state === '28000' && why.includes('no encryption')) {
+    return new MillraceError(
+      'MILLRACE_DENIED',
+      `${what}: the server does not let this account in without TLS ${why}; add ?sslmode=verify-full to the address, or ssl to the pool`,
+      { cause },
+    )
+  }
   if (state.startsWith('28')) {
     return new MillraceError(
       'MILLRACE_DENIED',
