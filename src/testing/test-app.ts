@@ -25,7 +25,8 @@ export interface TestAppOptions<Tx = unknown>
   readonly seed?: string
   /**
    * What goes wrong between the app and its backend, as often as `rates` say or as `plan` decides: calls fail, or are done and their
-   * answers lost. Nothing of it loses a message; handlers run again for it. Default: nothing.
+   * answers lost. Nothing of it loses a message; handlers run again for it, and one whose handing out is lost three times is dead, as one that
+   * killed three workers. Default: nothing.
    */
   readonly mishaps?: Mishaps
 }
