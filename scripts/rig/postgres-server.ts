@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chownSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { type Account, serverAccount } from './account.ts'
+import { type Account, giveTo, serverAccount } from './account.ts'
 import { freePort, run, until } from './command.ts'
 import { postgresBinaries, readableBinaries } from './postgres-binaries.ts'
 import { privateFolder, removeFolder } from './private-folder.ts'
@@ -90,7 +90,7 @@ function certified(
   ] as const) {
     const file = join(data, name)
     writeFileSync(file, bytes, { mode: 0o600 })
-    if (account !== undefined) chownSync(file, account.uid, account.gid)
+    giveTo(account, file)
   }
   return ['ssl=on']
 }

@@ -1,3 +1,5 @@
+import { limitSetting } from '../sql/pg-setting.ts'
+
 /** Every statement on the inbox in Postgres; `{schema}` is replaced once, at connect. */
 export const postgresInboxStatements = {
   VERSION: `SELECT current_setting('server_version_num')::int4 AS version`,
@@ -8,28 +10,16 @@ export const postgresInboxStatements = {
    */
   LIMITS: `
 SELECT
-  set_config('idle_in_transaction_session_timeout', CASE
-    WHEN extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval)
-      BETWEEN 0.001 AND $1::text::float8 / 1000
-    THEN current_setting('idle_in_transaction_session_timeout') ELSE $1::text END, true),
-  set_config('statement_timeout', CASE
-    WHEN extract(epoch FROM current_setting('statement_timeout')::interval)
-      BETWEEN 0.001 AND $1::text::float8 / 1000
-    THEN current_setting('statement_timeout') ELSE $1::text END, true),
-  set_config('millrace.run', $2::text, true)`,
+  ${limitSetting('idle_in_transaction_session_timeout', '$1')},
+  ${limitSetting('statement_timeout', '$1')},
+  set_config('millrace.run', $2::text, true)` as string,
 
   /** The same from Postgres 17 on, where the whole transaction has a limit of its own. */
   LIMITS_17: `
 SELECT
-  set_config('idle_in_transaction_session_timeout', CASE
-    WHEN extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval)
-      BETWEEN 0.001 AND $1::text::float8 / 1000
-    THEN current_setting('idle_in_transaction_session_timeout') ELSE $1::text END, true),
-  set_config('transaction_timeout', CASE
-    WHEN extract(epoch FROM current_setting('transaction_timeout')::interval)
-      BETWEEN 0.001 AND $1::text::float8 / 1000
-    THEN current_setting('transaction_timeout') ELSE $1::text END, true),
-  set_config('millrace.run', $2::text, true)`,
+  ${limitSetting('idle_in_transaction_session_timeout', '$1')},
+  ${limitSetting('transaction_timeout', '$1')},
+  set_config('millrace.run', $2::text, true)` as string,
 
   /**
    * Parameters: queue, key, ttl in ms, name of the run. Waits for another run that holds the key, then sees whether it

@@ -15,7 +15,7 @@ const IN_ADDRESS: Ways = {
 }
 
 /** Codes of OpenSSL and of Node, as the errors of any client have them; and what they mean to somebody who connects. */
-const MEANINGS: readonly (readonly [RegExp, string | ((ways: Ways) => string)])[] = [
+const MEANINGS: readonly (readonly [RegExp, (ways: Ways) => string])[] = [
   [
     /^(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(?:VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT\w*))$/,
     ({ authority }) =>
@@ -23,11 +23,13 @@ const MEANINGS: readonly (readonly [RegExp, string | ((ways: Ways) => string)])[
   ],
   [
     /^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/,
-    "the server's certificate has expired or is not valid yet; renew it there, or correct this machine's clock",
+    () =>
+      "the server's certificate has expired or is not valid yet; renew it there, or correct this machine's clock",
   ],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    "the server's certificate is for other names; use one of them in the address, or pass it as servername",
+    () =>
+      "the server's certificate is for other names; use one of them in the address, or pass it as servername",
   ],
   [
     /^ERR_SSL_\w*ALERT_CERTIFICATE_REQUIRED$/,
@@ -45,11 +47,11 @@ const MEANINGS: readonly (readonly [RegExp, string | ((ways: Ways) => string)])[
   ],
   [
     /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
-    'what listens there does not speak TLS; correct the port, or the protocol of the address',
+    () => 'what listens there does not speak TLS; correct the port, or the protocol of the address',
   ],
   [
     /^ERR_OSSL_(?:X509_KEY_VALUES_MISMATCH|PEM_\w+|UNSUPPORTED)$/,
-    'ca, cert or key is no PEM, or cert and key do not belong together; pass the right ones',
+    () => 'ca, cert or key is no PEM, or cert and key do not belong together; pass the right ones',
   ],
 ]
 
@@ -67,8 +69,7 @@ export function tlsRefusal(error: unknown, what: string): MillraceError | undefi
     const code = readString(cause, 'code') ?? ''
     const meaning = MEANINGS.find(([codes]) => codes.test(code))?.[1]
     if (meaning !== undefined) {
-      const said = typeof meaning === 'string' ? meaning : meaning(ways)
-      return new MillraceError('MILLRACE_UNAVAILABLE', `${what}: ${said} (${code})`, {
+      return new MillraceError('MILLRACE_UNAVAILABLE', `${what}: ${meaning(ways)} (${code})`, {
         cause: error,
       })
     }

@@ -86,14 +86,17 @@ export function postgresRelay({
 
   return async (max, publish) => {
     if ((await pool.query(statements.HAS_ROWS, [])).length === 0) return nothing
-    return await pool.begin(async (executor) => {
-      await executor.execute(statements.LIMIT, [String(PUBLISH_MAX_MS)])
-      const rows = await claim(executor, max)
-      if (rows.length === 0) return nothing
-      const handover = await handOver(rows, publish)
-      const failed = await conclude(executor, handover)
-      return { taken: rows.length, published: handover.confirmed.length, failed }
-    })
+    return await pool.begin(
+      async (executor) => {
+        await executor.execute(statements.LIMIT, [String(PUBLISH_MAX_MS)])
+        const rows = await claim(executor, max)
+        if (rows.length === 0) return nothing
+        const handover = await handOver(rows, publish)
+        const failed = await conclude(executor, handover)
+        return { taken: rows.length, published: handover.confirmed.length, failed }
+      },
+      { limitIdle: false },
+    )
   }
 }
 

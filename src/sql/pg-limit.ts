@@ -1,6 +1,7 @@
 import type { Clock } from '../model/clock.ts'
 import { closedError } from '../model/closed-error.ts'
 import { MillraceError } from '../model/errors.ts'
+import { limitSetting } from './pg-setting.ts'
 
 /** How long one call to the server may take, connecting included, unless said otherwise. */
 export const CALL_TIMEOUT_MS = 30_000
@@ -14,11 +15,7 @@ export const CALL_TIMEOUT_MS = 30_000
 const IDLE_MS = 10_000
 
 /** First in a transaction; for the rest of it. */
-export const LIMIT_IDLE: string = `
-SELECT set_config('idle_in_transaction_session_timeout', CASE
-  WHEN extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval)
-    BETWEEN 0.001 AND ${IDLE_MS / 1_000}
-  THEN current_setting('idle_in_transaction_session_timeout') ELSE '${IDLE_MS}' END, true)`
+export const LIMIT_IDLE: string = `SELECT ${limitSetting('idle_in_transaction_session_timeout', `'${IDLE_MS}'`)}`
 
 export interface Limit {
   readonly clock: Clock

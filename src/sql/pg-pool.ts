@@ -31,8 +31,8 @@ export interface PgCallOptions {
 
 export interface PgBeginOptions extends PgCallOptions {
   /**
-   * The server ends it when it stands idle for ten seconds. False: `run` does what others wrote, which may take longer, and sets a
-   * limit of its own. Default true.
+   * The server ends it when it stands idle for ten seconds. False: `run` waits for what may take longer (a handler, another backend), and sets
+   * a limit of its own. Default true.
    */
   readonly limitIdle?: boolean
 }
