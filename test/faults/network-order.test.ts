@@ -15,16 +15,12 @@ import pg from 'pg'
 import { z } from 'zod'
 import { type BackendName, backendUrl } from '../backends.ts'
 import { dropSchema } from '../transports/postgres-servers.ts'
-import { account } from '../transports/sqs-harness.ts'
 import { until } from '../transports/until.ts'
 import { kafkaBehindProxy } from './kafka-behind-proxy.ts'
+import { type Behind, behindProxy, LIMIT_MS, near, throughFaults } from './network-faults.ts'
 import { patiently } from './patiently.ts'
 import { stubbornProducer } from './stubborn-producer.ts'
-import { type TcpProxy, tcpProxy } from './tcp-proxy.ts'
 
-const LIMIT_MS = 1_000
-const FAULT_MS = 1_500
-const SLOW_MS = 40
 const KEYS = 6
 const AHEAD = 5
 const NAME = `network-order-${process.pid}`
@@ -32,7 +28,7 @@ const NAME = `network-order-${process.pid}`
 interface Subject {
   readonly backend: BackendName
   readonly connector: (port: number, url: string) => Connector
-  readonly behind?: (t: TestContext, url: string) => Promise<TcpProxy>
+  readonly behind?: Behind
   /** None of the brokers can halt a key. */
   readonly onDead: 'continue' | 'halt-key'
 }
@@ -41,10 +37,10 @@ const subjects: Readonly<Record<string, Subject>> = {
   postgres: {
     backend: 'postgres 18',
     connector: (port, url) => {
-      const near = new URL(url)
-      near.port = String(port)
+      const address = new URL(url)
+      address.port = String(port)
       const limits = { connectionTimeoutMillis: LIMIT_MS, query_timeout: LIMIT_MS }
-      const pool = new pg.Pool({ connectionString: near.href, allowExitOnIdle: true, ...limits })
+      const pool = new pg.Pool({ connectionString: address.href, allowExitOnIdle: true, ...limits })
       pool.on('error', () => {})
       return postgres({ pool, schema: NAME })
     },
@@ -52,55 +48,31 @@ const subjects: Readonly<Record<string, Subject>> = {
   },
   redis: {
     backend: 'redis 7',
-    connector: (port) => redis({ url: `redis://127.0.0.1:${port}`, timeoutMs: LIMIT_MS }),
+    connector: (port) => redis(near.redis(port)),
     onDead: 'halt-key',
   },
   'nats, lanes': {
     backend: 'nats',
-    connector: (port) =>
-      nats({
-        ...{ servers: `nats://127.0.0.1:${port}`, timeoutMs: LIMIT_MS, ackWaitMs: 5_000, lanes: 4 },
-        client: { pingInterval: 300, maxPingOut: 2, ignoreClusterUpdates: true },
-      }),
+    connector: (port) => nats({ ...near.nats(port), lanes: 4 }),
     onDead: 'continue',
   },
   'rabbitmq, lanes': {
     backend: 'rabbitmq',
-    connector: (port) =>
-      rabbitmq({
-        ...{ url: `amqp://guest:guest@127.0.0.1:${port}`, timeoutMs: LIMIT_MS, heartbeatMs: 1_000 },
-        ...{ lanes: 4, delays: false },
-      }),
+    connector: (port) => rabbitmq({ ...near.rabbitmq(port), lanes: 4, delays: false }),
     onDead: 'continue',
   },
   'sqs fifo': {
     backend: 'sqs elasticmq',
-    connector: (port) =>
-      sqs({
-        ...{ ...account, endpoint: `http://127.0.0.1:${port}`, timeoutMs: LIMIT_MS },
-        kind: 'fifo',
-      }),
+    connector: (port) => sqs({ ...near.sqs(port), kind: 'fifo' }),
     onDead: 'continue',
   },
   'kafka, held': {
     backend: 'kafka',
-    connector: (port) =>
-      kafka({
-        ...{ brokers: `127.0.0.1:${port}`, retry: 'hold', partitions: 3, timeoutMs: LIMIT_MS },
-        ...{ sessionTimeoutMs: 3_000, heartbeatMs: 200, revokeDrainMs: 1_000 },
-      }),
+    connector: (port) => kafka({ ...near.kafka(port), retry: 'hold' }),
     behind: kafkaBehindProxy,
     onDead: 'continue',
   },
 }
-
-const faults: readonly (readonly [string, (proxy: TcpProxy) => void])[] = [
-  ['cut', (proxy) => proxy.cut()],
-  ['what we say is lost', (proxy) => proxy.block('up')],
-  ['what it answers is lost', (proxy) => proxy.block('down')],
-  ['a black hole', (proxy) => proxy.blackHole()],
-  ['slow', (proxy) => proxy.slow(SLOW_MS)],
-]
 
 for (const [name, subject] of Object.entries(subjects)) {
   const url = backendUrl(subject.backend)
@@ -130,20 +102,11 @@ for (const [name, subject] of Object.entries(subjects)) {
     }
     t.after(stop)
     await until('some effects', () => count() > 20, 30_000)
-    for (const [fault, begin] of faults) {
-      begin(proxy)
-      if (fault !== 'cut') await sleep(FAULT_MS)
-      await proxy.heal()
+    await throughFaults(t, { proxy, app }, async ({ after }) => {
       const [sent, made] = [confirmed(), count()]
-      const after = (what: string, look: () => boolean): Promise<void> =>
-        until(`${what} after: ${fault}`, look, 60_000).catch(async (error: unknown) => {
-          const [health, counters] = [await app.health(), app.counters()]
-          t.diagnostic(`health ${JSON.stringify(health)}, counters ${JSON.stringify(counters)}`)
-          throw error
-        })
       await after('sends', () => confirmed() > sent)
       await after('more effects', () => count() > made + 20)
-    }
+    })
     await stop()
     await until('all effects', () => count() >= confirmed(), 60_000)
     for (const { key } of loads) {
@@ -156,12 +119,6 @@ for (const [name, subject] of Object.entries(subjects)) {
     assert.equal((await app.admin.stats(steps)).dead, 0)
     t.diagnostic(`${count()} effects, ${app.counters()[steps.name]?.started} runs`)
   })
-}
-
-async function behindProxy(t: TestContext, url: string): Promise<TcpProxy> {
-  const proxy = await tcpProxy(Number(new URL(url).port))
-  t.after(() => proxy.close())
-  return proxy
 }
 
 async function opened(t: TestContext, { onDead }: Subject, transport: Connector) {
