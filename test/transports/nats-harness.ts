@@ -93,11 +93,22 @@ export async function natsHarness(
   }
 }
 
+/** A cluster that lost a node a moment ago may be without a leader of its metadata for longer than one answer is waited for. */
+const REMOVALS_MAX = 5
+
 export async function removeStreams(servers: string | string[], prefix: string): Promise<void> {
-  const connection = await dial({ servers })
-  const { streams } = await jetstreamManager(connection)
-  for await (const name of streams.names()) {
-    if (name.startsWith(`${prefix}-`)) await streams.delete(name)
+  for (let left = REMOVALS_MAX; ; left -= 1) {
+    const connection = await dial({ servers })
+    try {
+      const { streams } = await jetstreamManager(connection)
+      for await (const name of streams.names()) {
+        if (name.startsWith(`${prefix}-`)) await streams.delete(name)
+      }
+      return
+    } catch (error) {
+      if (left === 0) throw error
+    } finally {
+      await connection.close()
+    }
   }
-  await connection.close()
 }
