@@ -49,6 +49,7 @@ const NOT_AT_HOME = [
   'test/faults/order-killed.test.ts',
   'test/faults/poison-living.test.ts',
   'test/faults/poison.test.ts',
+  'test/faults/postgres-unread.test.ts',
   'test/faults/rabbitmq-cluster.test.ts',
   'test/faults/rabbitmq-effects.test.ts',
   'test/faults/rabbitmq-lanes-cluster.test.ts',

@@ -1,4 +1,4 @@
-import { limitSetting } from '../sql/pg-setting.ts'
+import { limitSetting, unreadLimit } from '../sql/pg-setting.ts'
 
 /** Every statement on the inbox in Postgres; `{schema}` is replaced once, at connect. */
 export const postgresInboxStatements = {
@@ -12,6 +12,7 @@ export const postgresInboxStatements = {
 SELECT
   ${limitSetting('idle_in_transaction_session_timeout', '$1')},
   ${limitSetting('statement_timeout', '$1')},
+  ${unreadLimit('$1::text::float8')},
   set_config('millrace.run', $2::text, true)` as string,
 
   /** The same from Postgres 17 on, where the whole transaction has a limit of its own. */
@@ -19,6 +20,7 @@ SELECT
 SELECT
   ${limitSetting('idle_in_transaction_session_timeout', '$1')},
   ${limitSetting('transaction_timeout', '$1')},
+  ${unreadLimit('$1::text::float8')},
   set_config('millrace.run', $2::text, true)` as string,
 
   /**

@@ -1,3 +1,5 @@
+import { UNREAD_MS, unreadLimit } from '../sql/pg-setting.ts'
+
 /** Every statement on the outbox in Postgres; `{schema}` is replaced once, at connect. */
 export const postgresOutboxStatements = {
   /** Parameters: queue, type, then one array for each column. Numbered in the order of the batch. */
@@ -16,8 +18,9 @@ RETURNING id`,
 
   HAS_ROWS: 'SELECT 1::int4 AS found FROM {schema}.outbox LIMIT 1',
 
-  /** A relay that is stopped while it publishes holds its rows no longer than this. Parameter: ms as text. */
-  LIMIT: `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true)`,
+  /** A relay that is stopped while it publishes holds its rows no longer than this, and not as long while it reads. Parameter: ms as text. */
+  LIMIT:
+    `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true), ${unreadLimit(`${UNREAD_MS}`)}` as string,
 
   /**
    * Takes ordering keys: one after another from (queue, key) on, each only if its first row is due and no other relay

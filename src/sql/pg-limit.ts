@@ -1,7 +1,7 @@
 import type { Clock } from '../model/clock.ts'
 import { closedError } from '../model/closed-error.ts'
 import { MillraceError } from '../model/errors.ts'
-import { limitSetting } from './pg-setting.ts'
+import { limitSetting, UNREAD_MS, unreadLimit } from './pg-setting.ts'
 
 /** How long one call to the server may take, connecting included, unless said otherwise. */
 export const CALL_TIMEOUT_MS = 30_000
@@ -15,7 +15,8 @@ export const CALL_TIMEOUT_MS = 30_000
 const IDLE_MS = 10_000
 
 /** First in a transaction; for the rest of it. */
-export const LIMIT_IDLE: string = `SELECT ${limitSetting('idle_in_transaction_session_timeout', `'${IDLE_MS}'`)}`
+export const LIMIT_IDLE: string = `SELECT ${limitSetting('idle_in_transaction_session_timeout', `'${IDLE_MS}'`)},
+  ${unreadLimit(`${UNREAD_MS}`)}`
 
 export interface Limit {
   readonly clock: Clock

@@ -1,9 +1,12 @@
 import { CALL_TIMEOUT_MS, limited } from './pg-limit.ts'
 import { quoteIdentifier } from './pg-name.ts'
 import type { PgListen, PgListening, PgPoolOptions } from './pg-pool.ts'
+import { UNREAD_MS, unreadLimit } from './pg-setting.ts'
 import type { PgClientLike, PgPoolLike } from './pg-shapes.ts'
 
 const PING = 'SELECT 1'
+/** What nobody reads keeps the server's queue of notifications from being cleaned, in all its databases. */
+const LIMIT_UNREAD = `SELECT ${unreadLimit(`${UNREAD_MS}`, { local: false })}`
 const PING_TIMEOUT_MS = 5_000
 
 interface DedicatedClient extends PgClientLike {
@@ -38,7 +41,7 @@ export function nodePostgresListen(pool: PgPoolLike, { clock }: PgPoolOptions): 
     const limit = { clock, abandon: close }
     try {
       await limited(client.connect(), { ...limit, timeoutMs: CALL_TIMEOUT_MS })
-      const listening = client.query({ text: `LISTEN ${quoteIdentifier(channel)}` })
+      const listening = client.query({ text: `LISTEN ${quoteIdentifier(channel)};${LIMIT_UNREAD}` })
       await limited(listening, { ...limit, timeoutMs: CALL_TIMEOUT_MS })
     } catch (error) {
       close()

@@ -15,6 +15,8 @@ export interface TcpProxy {
   blackHole(): void
   /** Nothing passes in this direction, in open and new connections; the other direction goes on. */
   block(direction: Direction): void
+  /** Of each connection so many bytes of what the server says are read, and no more: as by a process that is stopped; for good. */
+  stopAfter(bytes: number): void
   /** What passes, passes this much later, in both directions. */
   slow(delayMs: number): void
   /**
@@ -30,16 +32,19 @@ export interface TcpProxy {
 interface Weather {
   readonly blocked: Set<Direction>
   delayMs: number
+  /** Of what the server says, for each connection. */
+  readMax: number
 }
 
 interface Pair {
   block(direction: Direction): void
+  stopAfter(bytes: number): void
   destroy(): void
 }
 
 export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
   const pairs = new Set<Pair>()
-  const weather: Weather = { blocked: new Set(), delayMs: 0 }
+  const weather: Weather = { blocked: new Set(), delayMs: 0, readMax: Number.POSITIVE_INFINITY }
   const server = createServer({ allowHalfOpen: true }, (near) =>
     accept(near, targetPort, weather, pairs),
   )
@@ -63,12 +68,17 @@ export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
       block('down')
     },
     block,
+    stopAfter(bytes) {
+      weather.readMax = bytes
+      for (const pair of pairs) pair.stopAfter(bytes)
+    },
     slow(delayMs) {
       weather.delayMs = delayMs
     },
     async heal() {
       weather.blocked.clear()
       weather.delayMs = 0
+      weather.readMax = Number.POSITIVE_INFINITY
       if (!server.listening && !closed) await listen(server, port)
     },
     async close() {
@@ -88,8 +98,13 @@ function accept(near: Socket, targetPort: number, weather: Weather, pairs: Set<P
   }
   const delay = (): number => weather.delayMs
   const pumps = { up: pump(near, far, delay, destroy), down: pump(far, near, delay, destroy) }
-  const pair: Pair = { block: (direction) => pumps[direction].block(), destroy }
+  const pair: Pair = {
+    block: (direction) => pumps[direction].block(),
+    stopAfter: (bytes) => pumps.down.stopAfter(bytes),
+    destroy,
+  }
   pairs.add(pair)
+  pair.stopAfter(weather.readMax)
   for (const direction of weather.blocked) pair.block(direction)
   for (const socket of [near, far]) {
     socket.on('error', destroy)

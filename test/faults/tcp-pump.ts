@@ -6,6 +6,8 @@ export type Direction = 'up' | 'down'
 export interface Pump {
   /** From now on what comes is thrown away. */
   block(): void
+  /** After so many bytes more nothing is read: what comes fills the buffers of the systems, and then the source has to wait. */
+  stopAfter(bytes: number): void
 }
 
 /** What is under way when it is slow; with more the source has to wait. */
@@ -23,7 +25,9 @@ export function pump(from: Socket, to: Socket, delayMs: () => number, hangUp: ()
   let lateBytes = 0
   let blocked = false
   let full = false
-  const flow = (): void => void (full || lateBytes > MAX_LATE_BYTES ? from.pause() : from.resume())
+  let left = Number.POSITIVE_INFINITY
+  const flow = (): void =>
+    void (left <= 0 || full || lateBytes > MAX_LATE_BYTES ? from.pause() : from.resume())
   // One timer for all: two timers that are due at about the same time end in any order.
   const actWhenDue = (): void => {
     for (let first = late[0]; first !== undefined; first = late[0]) {
@@ -59,12 +63,18 @@ export function pump(from: Socket, to: Socket, delayMs: () => number, hangUp: ()
     })
   }
   from.on('data', (chunk) => {
+    left -= chunk.length
     if (!blocked) inOrder(chunk.length, () => pass(chunk))
+    flow()
   })
   from.on('end', () => (blocked ? hangUp() : inOrder(0, () => to.end())))
   return {
     block() {
       blocked = true
+    },
+    stopAfter(bytes) {
+      left = bytes
+      flow()
     },
   }
 }

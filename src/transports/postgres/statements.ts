@@ -1,3 +1,5 @@
+import { UNREAD_MS, unreadLimit } from '../../sql/pg-setting.ts'
+
 /**
  * Every statement on messages in the hands of senders and workers, once. `now()` is the moment of the statement here
  * (each is its own transaction) and may be compared through an index; `clock_timestamp()` is the moment of reading.
@@ -94,11 +96,12 @@ export const NOTIFY = 'SELECT pg_notify($1, $2) IS NULL AS sent'
 /** What waits for a moment and what the queue has, in one look; see `functions.ts`. */
 export const TEND = 'SELECT * FROM {schema}.tend_queue($1::integer, $2::integer)'
 
-/** Takes a batch with one new claim; see `ageing.ts`. */
-export const CLAIM = `
+/** Takes a batch with one new claim; see `ageing.ts`. An answer that nobody reads keeps it no longer than the lease would have. */
+export const CLAIM: string = `
 SELECT turn, seq, claim_id, id, priority, sent_at, deliveries, alone, counted, crashes, redrives, throttled_since,
   idempotency_key, ordering_key, headers, records, body, fair_key, fair_weight
-FROM {schema}.claim_in_turn($1::integer, $2::integer, $3::float8, $4::text)`
+FROM (SELECT ${unreadLimit(`greatest($3::float8, ${UNREAD_MS})`)} AS unread_ms) AS limits,
+  {schema}.claim_in_turn($1::integer, $2::integer, $3::float8, $4::text)`
 
 /**
  * Ends claims of which nothing is left, beside the statement that settled the last of them. The last parameter is that of LIMIT_LOCKS,
