@@ -57,7 +57,7 @@ const NOT_AT_HOME = [
   'test/faults/rig-servers.test.ts',
   'test/faults/sqs-server.test.ts',
   'test/flow/order-behind-limits.test.ts',
-  'test/transports/kafka-cli.test.ts',
+  'test/transports/cli-on-servers.test.ts',
   'test/transports/outbox-processes.test.ts',
   'test/transports/postgres-held-keys.test.ts',
   'test/transports/rabbitmq-bindings.test.ts',

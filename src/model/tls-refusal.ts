@@ -10,8 +10,8 @@ interface Ways {
 const OPTIONS: Ways = { authority: 'as ca', pair: 'cert and key' }
 /** Of `pg`, which takes an address. */
 const IN_ADDRESS: Ways = {
-  authority: 'as sslrootcert=<file> in the address',
-  pair: 'sslcert=<file> and sslkey=<file> in the address',
+  authority: 'as sslrootcert=<file> in the address (of a pool of your own: ssl.ca)',
+  pair: 'sslcert=<file> and sslkey=<file> in the address (of a pool of your own: ssl.cert and ssl.key)',
 }
 
 /** Codes of OpenSSL and of Node, as the errors of any client have them; and what they mean to somebody who connects. */

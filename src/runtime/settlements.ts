@@ -1,4 +1,5 @@
 import { deadLetterView } from '../admin/views.ts'
+import { MAKE_AGAIN } from '../model/backend-error.ts'
 import type { Delivery, FetchedBody, Released, Settlement } from '../model/delivery.ts'
 import { type AttemptRecord, afterRelease, type ErrorClass } from '../model/history.ts'
 import { untouched } from '../transport/settling.ts'
@@ -120,9 +121,11 @@ function reportUnsettled<Tx>(
     )
     return
   }
+  const isPlaceless = settlement.as === 'dead' && outcome.fault.code === 'notFound'
+  const mend = isPlaceless ? `; what keeps its dead letters is gone, ${MAKE_AGAIN}` : ''
   const next = isBack ? 'it was given back as it was' : `it comes back when ${endOf(deps)} ends`
   logger.error(
-    `queue "${queue.name}": message ${fields.messageId} could not be ${settlement.as} (${outcome.fault.code}); ${next}`,
+    `queue "${queue.name}": message ${fields.messageId} could not be ${settlement.as} (${outcome.fault.code}); ${next}${mend}`,
     { ...fields, cause: outcome.fault.cause },
   )
 }

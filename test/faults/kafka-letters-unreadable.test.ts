@@ -6,7 +6,7 @@ import { memoryStore } from 'millrace/store'
 import { z } from 'zod'
 import { startKafka } from '../../scripts/rig/kafka-server.ts'
 import { backendUrl } from '../backends.ts'
-import { cli, cliFolder } from '../transports/kafka-cli-folder.ts'
+import { cli, cliFolder } from '../transports/cli-folder.ts'
 import { until } from '../transports/until.ts'
 import { spoil } from './kafka-spoil.ts'
 
@@ -52,7 +52,9 @@ test('Dead letters that cannot be read are missed in the open: health says so, a
   assert.equal(reasons.length, 1)
   assert.match(reasons[0] ?? '', PROBLEM)
 
-  const cwd = await cliFolder(t, { brokers })
+  const cwd = await cliFolder(t, {
+    ...{ transport: 'kafka', options: { brokers, retry: 'park', partitions: 2 }, withStore: true },
+  })
   assert.equal(await cli(t, cwd, ['migrate']).ended, 0)
   const listing = cli(t, cwd, ['dlq', 'ls', 'orders'])
   assert.equal(await listing.ended, 1)
