@@ -90,13 +90,13 @@ async function throughTrouble(
 ): Promise<void> {
   const { connect } = await stage(t, server)
   const troubled = await connect()
-  const stop = new AbortController()
+  const [sending, working] = [new AbortController(), new AbortController()]
   const confirmed = new Set<string>()
   const done = new Map<string, number>()
-  const runs = [
-    ...[0, 1, 2].map((n) => produce(troubled.transport, `p${n}`, confirmed, stop.signal)),
-    ...[0, 1].map(() => work(troubled.transport, done, stop.signal)),
-  ]
+  const producers = [0, 1, 2].map((n) =>
+    produce(troubled.transport, `p${n}`, confirmed, sending.signal),
+  )
+  const workers = [0, 1].map(() => work(troubled.transport, done, working.signal))
   await until('200 done', () => done.size > 200, 60_000)
   await trouble(troubled)
   const backAt = Date.now()
@@ -106,9 +106,13 @@ async function throughTrouble(
   await until('work after the trouble', () => done.size > worked + 50, 60_000)
   t.diagnostic(`sends resumed after ${sendsAfterMs} ms, work after ${Date.now() - backAt} ms`)
   const missing = (): string[] => [...confirmed].filter((id) => !done.has(id))
-  stop.abort()
+  sending.abort()
+  await Promise.all(producers)
+  const sentAt = Date.now()
   await until('nothing missing', () => missing().length === 0, 60_000).catch(() => {})
-  await Promise.all(runs)
+  t.diagnostic(`the last of them ${Date.now() - sentAt} ms after the last send`)
+  working.abort()
+  await Promise.all(workers)
   assert.deepEqual(missing(), [])
   const twice = [...done.values()].filter((times) => times > 1).length
   t.diagnostic(`${confirmed.size} confirmed, ${twice} done twice`)
@@ -130,16 +134,14 @@ async function produce(
   }
 }
 
-/** Goes on for two seconds after the stop, for what is left. */
 async function work(
   transport: Transport,
   done: Map<string, number>,
   stop: AbortSignal,
 ): Promise<void> {
   const subscription = await subscribed(transport)
-  for (let idle = 0; !stop.aborted || idle < 20; ) {
+  while (!stop.aborted) {
     const batch = await subscription.receive({ max: 20, waitMs: 100, signal })
-    idle = batch.length === 0 ? idle + 1 : 0
     for (const { envelope: sent } of batch) done.set(sent.id, (done.get(sent.id) ?? 0) + 1)
     const outcomes = await ack(subscription, batch)
     const open = batch.filter((_, i) => {
