@@ -16,7 +16,7 @@ const skip = backendUrl('kafka') === undefined
 const SESSION_MS = 3_000
 const HOLE_MS = 3_000
 
-test('Of three brokers one is killed, one is cut off, all are down: nothing is lost, each effect is once.', {
+test('Of three brokers one is killed, one is cut off, all are down, each is restarted: nothing is lost, each effect is once.', {
   skip,
 }, async (t: TestContext) => {
   const proxies = new Map<number, TcpProxy>()
@@ -42,6 +42,11 @@ test('Of three brokers one is killed, one is cut off, all are down: nothing is l
   await Promise.all(server.nodes.map((node) => node.halt('crash')))
   await Promise.all(server.nodes.map((node) => node.resume()))
   t.diagnostic(`all three killed: ${await resumed(shop)} after they are back`)
+
+  for (const node of server.nodes) {
+    await node.restart('clean')
+    t.diagnostic(`broker ${node.id} restarted: ${await resumed(shop)}`)
+  }
 
   await shop.endSending()
   const missing = (): readonly number[] => {

@@ -9,7 +9,7 @@ import { openLoad } from './rabbitmq-load.ts'
 
 const skip = backendUrl('rabbitmq') === undefined
 
-test('Of three nodes the one that leads a queue is killed under load: nothing is lost, work goes on.', {
+test('Of three nodes the one that leads a queue is killed under load, then each is restarted: nothing is lost, work goes on.', {
   skip,
 }, async (t: TestContext) => {
   const first = await startRabbitmq()
@@ -39,6 +39,14 @@ test('Of three nodes the one that leads a queue is killed under load: nothing is
   await until('confirms without it', () => load.confirmed.size > confirmed + 100, 60_000)
   t.diagnostic(`work goes on ${Date.now() - killedAt} ms after the leader was killed`)
   await until('the delayed one', () => load.done.has(delayed.id), 60_000)
+
+  await led.resume()
+  for (const node of nodes) {
+    await node.restart('clean')
+    const [worked, stored] = [load.done.size, load.confirmed.size]
+    await until('work after a restart', () => load.done.size > worked + 100, 60_000)
+    await until('confirms after a restart', () => load.confirmed.size > stored + 100, 60_000)
+  }
   await load.finish()
   t.diagnostic(`${load.confirmed.size} confirmed, all done, ${load.again()} delivered again`)
 })

@@ -6,6 +6,7 @@ import type { Delivery, Settlement } from '../../src/model/delivery.ts'
 import type { Envelope } from '../../src/model/envelope.ts'
 import type { Subscription, Transport } from '../../src/transport/transport.ts'
 import { connecting, freshPrefix, removeStreams } from './nats-harness.ts'
+import { until } from './until.ts'
 
 export const { signal }: AbortController = new AbortController()
 
@@ -39,7 +40,20 @@ export async function openNats(
   }
   const raw = await dial({ servers, maxReconnectAttempts: -1, reconnectTimeWait: 100 })
   const transport = await another()
-  await ensureQ(transport)
+  // A cluster that a node came back to a moment ago may have no place for a stream yet.
+  let refusal: unknown
+  const isPlaced = (): Promise<boolean> =>
+    ensureQ(transport).then(
+      () => true,
+      (error: unknown) => {
+        refusal = error
+        return false
+      },
+    )
+  await until('a place for the queue', isPlaced).catch(async () => {
+    await Promise.all([transport.close(), raw.close()])
+    throw refusal
+  })
   return {
     transport,
     prefix,
