@@ -54,7 +54,7 @@ async function probe<Tx>(sources: HealthSources<Tx>): Promise<string | undefined
     const said = messageOfError(error)
     why =
       transport.diagnose(error).code === 'notFound'
-        ? `queue "${name}" is not there any more at ${transport.name}, or not all of it (${said}); ${MAKE_AGAIN}`
+        ? `queue "${name}" is not there any more at ${transport.name} (${said}), or not all of it; ${MAKE_AGAIN}`
         : `transport ${transport.name} does not answer (${said})`
   })
   const inTime = await bounded(sources.clock, PROBE_MS, asked)
